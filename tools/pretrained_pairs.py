@@ -7,11 +7,19 @@ import sentence_transformers
 import torch
 import transformers
 
+from pretrained_heads import module_list
 from pretrained_models import FAMILIES, draw_weights, drawn_texts
+from pretrained_sentences import PROMPTS
 from pretrained_texts import difference
 
 # More tokens than a limit of 16, fewer on one side, and equal numbers.
 LONGEST = 16
+
+
+def limit(tokenizer):
+    """Limits pairs to LONGEST tokens, except for tokenizers in Python, which give the odd token to the other text."""
+    if tokenizer.is_fast:
+        tokenizer.model_max_length = LONGEST
 
 
 def drawn_pairs():
@@ -49,7 +57,7 @@ def cross_encoder_differ(activation):
     """Compares the scores of CrossEncoder.predict, of pairs cut at LONGEST tokens."""
 
     def differ(program, model, tokenizer, pairs):
-        tokenizer.model_max_length = LONGEST
+        limit(tokenizer)
         model.config.sentence_transformers = {"activation_fn": f"torch.nn.modules.{activation}"}
         out = program.imported(model, tokenizer)
         folder = program.folder / f"foreign{program.count}"
@@ -61,6 +69,42 @@ def cross_encoder_differ(activation):
         return difference(ours, scores) / max(1, scores.abs().max().item())
 
     return differ
+
+
+def scores_of(encoder, pairs, **prompt):
+    """Scores in float64 by predict, which rank must give, too."""
+    scores = encoder.predict(pairs, convert_to_tensor=True, **prompt)
+    ranked = encoder.rank(pairs[0][0], [second for _, second in pairs], **prompt)
+    again = encoder.predict([(pairs[0][0], second) for _, second in pairs], **prompt)
+    assert all(abs(one["score"] - again[one["corpus_id"]]) < 1e-12 for one in ranked)
+    return scores
+
+
+def cross_encoder_prompts_differ(program, model, tokenizer, pairs):
+    """Compares scores after the usual prompt, another and none, cut at LONGEST tokens, and the exported folder's."""
+    limit(tokenizer)
+    files = {"modules.json": module_list([("", "Transformer")]),
+             "sentence_bert_config.json": {"transformer_task": "sequence-classification",
+                                           "modality_config": {"text": {"method": "forward",
+                                                                        "method_output_name": "logits"}},
+                                           "module_output_name": "scores"},
+             "config_sentence_transformers.json": {
+                 "model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity",
+                 "prompts": PROMPTS, "default_prompt_name": "query"}}
+    out = program.imported(model, tokenizer, files.items())
+    theirs = sentence_transformers.CrossEncoder(str(program.folder / f"foreign{program.count}"), device="cpu").double()
+    worst, usual = 0, scores_of(theirs, pairs)
+    assert difference(usual, scores_of(theirs, pairs, prompt="")) > 1e-4
+    for options, prompt in (((), {}), (("--prompt-name", "plain"), {"prompt_name": "plain"}),
+                            (("--prompt", "a dog "), {"prompt": "a dog "})):
+        scores = scores_of(theirs, pairs, **prompt)
+        ours = [line["predictions"][0]["number"] for line in program.lines("predict", out, lines_of(pairs), *options)]
+        worst = max(worst, difference(ours, scores) / max(1, scores.abs().max().item()))
+    written = program.folder / f"written{program.count}"
+    program.run("export", out, "--out", written)
+    again = sentence_transformers.CrossEncoder(str(written), device="cpu").double()
+    return max(worst, *(difference(scores_of(again, pairs, **prompt), scores_of(theirs, pairs, **prompt))
+                        for prompt in ({}, {"prompt_name": "plain"})))
 
 
 def exported_pairs_differ(program, model, tokenizer, pairs):
@@ -86,6 +130,7 @@ def pair_rows(program):
                 (5, "log probabilities of labels of pairs", pair_labels_differ),
                 (1, "scores of pairs, sigmoid, cut at 16", cross_encoder_differ("activation.Sigmoid")),
                 (1, "scores of pairs, as logits, of the largest", cross_encoder_differ("linear.Identity")),
+                (1, "scores of pairs after prompts, also of the export", cross_encoder_prompts_differ),
                 (5, "export of a classifier of pairs", exported_pairs_differ)):
             has_types = index == 0 or name in ("Electra", "Albert")
             tokenizer = with_types(make_tokenizer()) if has_types else make_tokenizer()

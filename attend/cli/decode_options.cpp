@@ -55,6 +55,15 @@ void add_language_options(CLI::App& command, ModelOptions& options, const Settin
   command.add_option("--to", options.target_language, setting_of(settings, "to").help);
 }
 
+void add_prompt_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("--prompt-name", options.prompt_name,
+                     "name of the model's prompt before the first text of each pair; default: "
+                     "data.default_prompt of the model");
+  command.add_option("--prompt", options.prompt,
+                     "text before the first text of each pair, instead of the model's prompts; may "
+                     "be empty");
+}
+
 // A default of the model gives way to a length that was given.
 void add_length_options(CLI::App& command, DecodeOptions& options, const Settings& settings) {
   const CLI::Option* minimum =
@@ -72,6 +81,7 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
   SearchOptions& search = options.search;
   const Settings settings = search.settings();
   add_language_options(command, options.model, settings);
+  add_prompt_options(command, options.model);
   for (const char* name : {"beam", "length_penalty"})
     add_model_option(command, options, setting_of(settings, name));
   command.add_flag_callback(

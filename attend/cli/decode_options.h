@@ -26,7 +26,7 @@ void add_column_options(CLI::App& command, std::string& source, std::string& tar
 // --device and --place.
 void add_placement_options(CLI::App& command, DevicePlacement& placement);
 
-// Options of the search, and --from and --to, without the models.
+// Options of the search, the languages and the prompt, without the models.
 void add_search_options(CLI::App& command, DecodeOptions& options);
 
 // `model` (one or several folders), the devices, and the search options.

@@ -77,9 +77,10 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
 
 SourceTokens TextCodec::split_source(std::string_view text) const {
   const SourceTexts texts = source_texts(text, pairs);
-  if (texts.second && tokenizer)
-    return tokenizer->split(prepared(texts.first), prepared(*texts.second));
-  SourceTokens tokens{split_one(texts.first)};
+  const std::string prompted = texts.second ? prompt + std::string(texts.first) : "";
+  const std::string_view first = texts.second ? prompted : texts.first;
+  if (texts.second && tokenizer) return tokenizer->split(prepared(first), prepared(*texts.second));
+  SourceTokens tokens{split_one(first)};
   if (texts.second) tokens.names.emplace_back(pair_separator);
   tokens.second = std::ssize(tokens.names);
   if (texts.second)
@@ -94,6 +95,21 @@ TextCodec TextCodec::in_language(const std::string& language) const {
          in_quotes(language));
   TextCodec codec = *this;
   codec.tokenizer = tokenizer->in_language(language);
+  return codec;
+}
+
+TextCodec TextCodec::with_prompt(const std::string& other) const {
+  if (pairs == PairTexts::never)
+    fail(
+        "a prompt precedes the first text of a pair, and data.pairs is never; write it into the "
+        "text");
+  TextCodec codec = *this;
+  try {
+    codec.prompt = other;
+    (void)normalised(other, NormalForm::none);
+  } catch (const Error& error) {
+    fail("the prompt: {}", error.what());
+  }
   return codec;
 }
 
@@ -177,9 +193,13 @@ std::vector<TokenSpan> TextCodec::places(std::string_view text) const {
   if (!tokenizer) return {};
   const SourceTexts texts = source_texts(text, pairs);
   if (!texts.second) return tokenizer->places(text);
-  std::vector<TokenSpan> all = tokenizer->places(texts.first, *texts.second);
+  std::vector<TokenSpan> all = tokenizer->places(prompt + std::string(texts.first), *texts.second);
   const auto begin = static_cast<size_t>(texts.second->data() - text.data());
   const auto first_of_second = static_cast<size_t>(split_source(text).second);
+  for (size_t i = 0; i < std::min(first_of_second, all.size()); ++i) {
+    all[i].begin = std::max(all[i].begin, prompt.size()) - prompt.size();
+    all[i].end = std::max(all[i].end, prompt.size()) - prompt.size();
+  }
   for (size_t i = first_of_second; i < all.size(); ++i)
     if (all[i].end > 0) all[i] = {all[i].begin + begin, all[i].end + begin};
   return all;
@@ -247,6 +267,8 @@ TextCodecs make_codecs(const TextConfig& text) {
       make_codec(text, "target", text.target_units, text.target_bpe, target_tokenizer)};
   codecs.source.language_token = text.language_token;
   codecs.source.pairs = text.pairs;
+  if (const std::string prompt = text.text_prompts().text(); !prompt.empty())
+    codecs.source = codecs.source.with_prompt(prompt);
   codecs.source = codecs.source.in_language(text.source_language);
   codecs.target = codecs.target.in_language(text.target_language);
   if (text.wants_labels()) codecs.target.label_separator = text.label_separator;

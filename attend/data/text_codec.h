@@ -29,6 +29,7 @@ struct TextCodec {
   bool names_file = false;                      // a text is a name and has no tokens
   std::optional<TextTokenizer> tokenizer = {};  // replaces units
   PairTexts pairs = PairTexts::never;           // whether a text is two texts
+  std::string prompt = {};                      // precedes the first text of a pair
   std::string label_separator = {};             // replaces units; empty: a text is not labels
 
   // Returns the text normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
@@ -37,7 +38,8 @@ struct TextCodec {
   // token (Johnson et al. 2017), and the rest is split. Errors as prepared and split_labels;
   // also if that word does not have the form <..>.
   std::vector<std::string> split(std::string_view text) const;
-  // As split(), with the place of the second text of a pair. Errors also as source_texts().
+  // As split(), with the place of the second text of a pair. The prompt precedes the first text of
+  // a pair. Errors also as source_texts().
   SourceTokens split_source(std::string_view text) const;
   // Splits a text of several lines in the same way. A line break is a separate token, except if a
   // tokenizer splits the text as a whole.
@@ -60,6 +62,9 @@ struct TextCodec {
   // Returns the codec for texts in a language; unchanged if `language` is empty. Error as
   // TextTokenizer::in_language(), and if no tokenizer splits the texts.
   TextCodec in_language(const std::string& language) const;
+  // Returns the codec for pairs after this prompt, instead of its own. Error if the prompt is not
+  // UTF-8, and if texts are not pairs.
+  TextCodec with_prompt(const std::string& other) const;
   // Returns the tokens that exist independently of the texts: all bytes if these are the units,
   // otherwise none.
   std::vector<std::string> alphabet() const;
@@ -69,6 +74,7 @@ struct TextCodec {
   bool cuts_left() const { return tokenizer && tokenizer->cuts_left(); }
 
   // Returns the part of a text for each token of split(); empty if the codec has no tokenizer.
+  // Tokens of the prompt have no part.
   std::vector<TokenSpan> places(std::string_view text) const;
   // Returns a readable text per token: if token names spell bytes, the characters of these bytes.
   std::vector<std::string> texts(const std::vector<std::string>& tokens) const;

@@ -15,6 +15,15 @@ std::vector<std::string> text_units() {
   return names;
 }
 
+// Keys if sources can be pairs.
+Settings prompt_settings(TextConfig& text) {
+  return {{"data.prompts", &text.prompts,
+           "named prompts that can precede the first text of a pair, as a JSON object of names and "
+           "texts; empty: none"},
+          {"data.default_prompt", &text.default_prompt,
+           "name of the prompt of pairs for which none is named; empty: no prompt"}};
+}
+
 }  // namespace
 
 const DataFormatRow& TextConfig::format_row() const {
@@ -22,6 +31,10 @@ const DataFormatRow& TextConfig::format_row() const {
 }
 
 const SourceKind* TextConfig::source_kind() const { return attend::source_kind(source_units); }
+
+TextPrompts TextConfig::text_prompts() const {
+  return read_text_prompts("data", prompts, default_prompt);
+}
 
 Setting TextConfig::format_setting() {
   return {"data.format", &format,
@@ -122,6 +135,7 @@ Settings TextConfig::pair_settings() {
        "language of the targets, if data.tokenizer has languages"},
       pairs_setting(),
   };
+  if (pairs != PairTexts::never) append(all, prompt_settings(*this));
   if (source_kind() != nullptr) append(all, frames.settings());
   return all;
 }

@@ -10,6 +10,7 @@
 #include "attend/data/interaction_config.h"
 #include "attend/data/number_target.h"
 #include "attend/data/source_texts.h"
+#include "attend/data/text_prompts.h"
 #include "attend/text/normalise.h"
 
 namespace attend {
@@ -58,6 +59,8 @@ struct TextConfig {
   std::string source_language = "";
   std::string target_language = "";
   PairTexts pairs = PairTexts::never;  // whether sources are pairs of texts
+  std::string prompts = "";            // before the first text of a pair, see read_text_prompts()
+  std::string default_prompt = "";     // name of the usual prompt; empty: none
 
   TargetKind target = TargetKind::text;
   NumberScale target_scale = {};      // only for numeric targets
@@ -71,6 +74,7 @@ struct TextConfig {
   bool wants_labels() const { return target == TargetKind::labels; }
   bool wants_spans() const { return target == TargetKind::span; }
   const DataFormatRow& format_row() const;
+  TextPrompts text_prompts() const;       // Error as read_text_prompts()
   const SourceKind* source_kind() const;  // kind of sources that name files; null: texts
 
   // These decide which other keys exist. Source units are a key for pairs only.

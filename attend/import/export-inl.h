@@ -77,5 +77,8 @@ ExportedFolder exported_marian(const PairModel& model, const std::string& folder
 // Adds the files that sentence-transformers reads: modules.json, and the settings and weights of
 // the modules in it.
 void add_sentence_encoder(const PairModel& model, ExportedFolder& made);
+// Adds the prompts of pairs of texts, as a cross-encoder of sentence-transformers has them. Error,
+// naming the folder, if the model is none.
+void add_pair_prompts(const PairModel& model, const std::string& folder, ExportedFolder& made);
 
 }  // namespace attend::internal

@@ -234,6 +234,7 @@ ExportedModel export_model(const std::string& folder, const std::string& out) {
   check_same(model.config, made.again.config, made.architecture);
   add_unit(model, made);
   if (!model.answer_kind().has_answers()) add_sentence_encoder(model, made);
+  if (!model.text.prompts.empty()) add_pair_prompts(model, folder, made);
   const FolderLock lock = take_exported(out);
   made.file.metadata["format"] = "pt";
   write_safetensors(out + "/model.safetensors", made.file);

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "attend/import/export-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
+#include "attend/import/text_pairs-inl.h"
 #include "attend/models/embedder.h"
 
 namespace attend::internal {
@@ -53,7 +56,37 @@ void add_text_norm(const PairModel& model, const EmbedderConfig& config, const s
   add_tensors(model, text_norm_rows(), text_norm_prefix, made.more[folder + "/model.safetensors"]);
 }
 
+void add_prompts(const std::string& prompts, const std::string& usual, Json& document) {
+  if (!prompts.empty()) document["prompts"] = Json::parse(prompts);
+  if (!usual.empty()) document["default_prompt_name"] = usual;
+}
+
+// Name of a module in modules.json, as all versions read it.
+std::string module_name(std::string_view kind) {
+  return fmt::format("sentence_transformers.models.{}", kind);
+}
+
 }  // namespace
+
+void add_pair_prompts(const PairModel& model, const std::string& folder, ExportedFolder& made) {
+  if (!made.config.contains(cross_encoder_key))
+    fail(
+        "{}: data.prompts names prompts, which only cross-encoders have in sentence-transformers; "
+        "train a classifier with data.pairs = always, or without prompts",
+        folder);
+  Json& document = made.documents["config_sentence_transformers.json"];
+  document = {{"model_type", "CrossEncoder"},
+              {activation_key, made.config[cross_encoder_key][activation_key]}};
+  add_prompts(model.text.prompts, model.text.default_prompt, document);
+  const Json transformer = {
+      {"idx", 0}, {"name", "0"}, {"path", ""}, {"type", module_name("Transformer")}};
+  made.documents["modules.json"] = Json::array({transformer});
+  const Json read = {{"method", "forward"}, {"method_output_name", "logits"}};
+  made.documents["sentence_bert_config.json"] = {{"transformer_task", "sequence-classification"},
+                                                 {"max_seq_length", model.maximum_source_length()},
+                                                 {"modality_config", {{"text", read}}},
+                                                 {"module_output_name", "scores"}};
+}
 
 void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
   ModelConfig whole = model.config;
@@ -65,7 +98,7 @@ void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
     modules.push_back({{"idx", number},
                        {"name", std::to_string(number)},
                        {"path", folder},
-                       {"type", fmt::format("sentence_transformers.models.{}", kind)}});
+                       {"type", module_name(kind)}});
     return folder;
   };
   add("Transformer", /*has_folder=*/false);
@@ -79,8 +112,7 @@ void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
   whole_document = {{"model_type", "SentenceTransformer"},
                     {"similarity_fn_name", name_of(config.text_similarity)}};
   if (config.text_cut > 0) whole_document["truncate_dim"] = config.text_cut;
-  if (!config.prompts.empty()) whole_document["prompts"] = Json::parse(config.prompts);
-  if (!config.default_prompt.empty()) whole_document["default_prompt_name"] = config.default_prompt;
+  add_prompts(config.prompts, config.default_prompt, whole_document);
   made.documents["modules.json"] = modules;
 }
 

@@ -255,6 +255,8 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     if (settings.languages != nullptr) tokenizer->mask.reset();
     read_pairs(folder, config.place(), settings, tokenizer->tokenizer, foreign);
     model = description_of_texts(foreign, *tokenizer, folder);
+    model.text.prompts = layer.prompts;
+    model.text.default_prompt = layer.default_prompt;
     if (foreign.first_token && model.text.target_language.empty())
       foreign.notes.push_back(
           fmt::format("{}: forced_bos_token_id = {} marks no language and is not supported", folder,

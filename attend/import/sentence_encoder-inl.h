@@ -18,6 +18,8 @@ struct TextLayer {
   TensorFile file = {};
   std::optional<int64_t> longest = {};  // maximum tokens of a text; overrides model_max_length
   bool lowercase = false;               // texts are first converted to lower case
+  // Prompts of a cross-encoder as JSON, see read_text_prompts(), and the name of the usual one.
+  std::string prompts = {}, default_prompt = {};
 };
 
 // A pooling of sentence-transformers and ours.
@@ -43,7 +45,8 @@ TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& confi
 // as transformers calls it.
 void read_text_settings(const std::string& folder, const char* task, TextLayer& layer);
 
-// Error if config_sentence_transformers.json puts a default prompt before each text.
-void refuse_prompt(const JsonPosition& settings);
+// Reads the prompts of config_sentence_transformers.json as JSON, and the name of the usual one.
+// Error on prompts that are not texts, and on an unknown name.
+void read_prompts(const JsonPosition& settings, std::string& prompts, std::string& usual);
 
 }  // namespace attend::internal

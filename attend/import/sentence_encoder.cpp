@@ -172,26 +172,6 @@ void read_similarity(const JsonPosition& place, EmbedderConfig& config) {
   config.text_similarity = static_cast<TextSimilarity>(found - names.begin());
 }
 
-void read_prompts(const JsonPosition& place, EmbedderConfig& config) {
-  Json prompts = Json::object();
-  if (place.has("prompts")) {
-    const JsonPosition read = place.member("prompts");
-    if (!read.value().is_object()) read.refuse("is not an object of names and texts");
-    prompts = read.value();
-    for (auto& [name, text] : prompts.items()) {
-      if (name.empty()) read.refuse("has a prompt without a name");
-      if (text.is_null()) text = "";  // as in sentence-transformers
-      if (!text.is_string()) read.refuse("has {} that is not a text", in_quotes(name));
-    }
-  }
-  if (!prompts.empty()) config.prompts = prompts.dump();
-  if (!place.has("default_prompt_name")) return;
-  config.default_prompt = place.member("default_prompt_name").text();
-  if (!prompts.contains(config.default_prompt))
-    place.member("default_prompt_name")
-        .refuse("is {}, which prompts lacks", in_quotes(config.default_prompt));
-}
-
 // Reads the settings that apply to all modules.
 void read_whole(const std::string& folder, EmbedderConfig& config) {
   const std::optional<JsonFile> file =
@@ -199,7 +179,7 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
   if (!file) return;
   const JsonPosition place = file->place();
   check_only(place, "model_type", "SentenceTransformer");
-  read_prompts(place, config);
+  read_prompts(place, config.prompts, config.default_prompt);
   read_similarity(place, config);
   if (!place.has("truncate_dim")) return;
   const int64_t kept = size_in(place, "truncate_dim", 65536);
@@ -231,14 +211,23 @@ std::vector<TensorRow> text_norm_rows() {
   return {{prefix + "norm.weight", "text_norm.weight"}, {prefix + "norm.bias", "text_norm.bias"}};
 }
 
-void refuse_prompt(const JsonPosition& settings) {
+void read_prompts(const JsonPosition& settings, std::string& prompts, std::string& usual) {
+  Json named = Json::object();
+  if (settings.has("prompts")) {
+    const JsonPosition read = settings.member("prompts");
+    if (!read.value().is_object()) read.refuse("is not an object of names and texts");
+    named = read.value();
+    for (auto& [name, text] : named.items()) {
+      if (name.empty()) read.refuse("has a prompt without a name");
+      if (text.is_null()) text = "";  // as in sentence-transformers
+      if (!text.is_string()) read.refuse("has {} that is not a text", in_quotes(name));
+    }
+  }
+  if (!named.empty()) prompts = named.dump();
   if (!settings.has("default_prompt_name")) return;
   const JsonPosition name = settings.member("default_prompt_name");
-  const Json prompts = settings.has("prompts") ? settings.member("prompts").value() : Json();
-  const std::string chosen = name.text();
-  const Json no_prompt = "";
-  if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != no_prompt)
-    name.refuse("is set, so a prompt would precede each text, which is not supported");
+  usual = name.text();
+  if (!named.contains(usual)) name.refuse("is {}, which prompts lacks", in_quotes(usual));
 }
 
 void read_text_settings(const std::string& folder, const char* task, TextLayer& layer) {

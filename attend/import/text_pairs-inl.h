@@ -7,9 +7,9 @@
 
 namespace attend::internal {
 
-// Reads the settings of a cross-encoder of sentence-transformers: the maximum number of tokens, and
-// whether texts become lower-case. Returns an empty layer for other folders. Error on a
-// cross-encoder of a class without labels.
+// Reads the settings of a cross-encoder of sentence-transformers: the maximum number of tokens,
+// whether texts become lower-case, and prompts. Returns an empty layer for other folders. Error on
+// a cross-encoder of a class without labels.
 TextLayer read_cross_encoder(const std::string& folder, const JsonPosition& config,
                              const ForeignModel& model);
 

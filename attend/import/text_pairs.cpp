@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -112,7 +113,9 @@ TextLayer read_cross_encoder(const std::string& folder, const JsonPosition& conf
   if (!is_classifier(model))
     config.refuse("is a cross-encoder, which scores pairs of texts, and {} gives no labels",
                   model.architecture);
-  if (cross.file) refuse_prompt(cross.file->place());
+  // Without modules.json, sentence-transformers ignores the file with the prompts.
+  if (cross.file && std::filesystem::exists(folder + "/modules.json"))
+    read_prompts(cross.file->place(), layer.prompts, layer.default_prompt);
   read_text_settings(folder, "sequence-classification", layer);
   return layer;
 }

@@ -109,10 +109,21 @@ void choose_languages(const ModelOptions& options, PairModel& model) {
   if (!options.target_language.empty()) model.text.target_language = options.target_language;
 }
 
+// Replaces the usual prompt of the folder by the given one.
+void choose_prompt(const ModelOptions& options, PairModel& model) {
+  if (!options.prompt && options.prompt_name.empty()) return;
+  if (options.prompt && !options.prompt_name.empty())
+    fail("a prompt and the name {} of a prompt are both given; leave one out",
+         in_quotes(options.prompt_name));
+  model.codecs.source = model.codecs.source.with_prompt(
+      options.prompt ? *options.prompt : model.text.text_prompts().text(options.prompt_name));
+}
+
 std::unique_ptr<Predictor> ready_predictor(
     PairModel model, const ModelOptions& options,
     const std::vector<std::shared_ptr<PairNetwork>>& others = {}) {
   choose_languages(options, model);
+  choose_prompt(options, model);
   auto predictor = std::make_unique<Predictor>(std::move(model), options, others);
   predictor->place(devices_of(options.placement));
   predictor->pack(options.weights);
@@ -128,6 +139,7 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
     if (!same_tokens(other.source_vocabulary, model.source_vocabulary) ||
         !same_tokens(other.target_vocabulary, model.target_vocabulary) ||
         other.text.target != model.text.target || other.text.pairs != model.text.pairs ||
+        other.codecs.source.prompt != model.codecs.source.prompt ||
         !(other.text.target_scale == model.text.target_scale))
       fail(
           "{}: has other vocabularies or targets than the first model; an ensemble needs models "
@@ -257,6 +269,12 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
 
 std::string Model::prompt(const std::string& name) const {
   return text_prompts(parts()).text(name);
+}
+
+std::vector<std::string> Model::prompt_names() const {
+  std::vector<std::string> names;
+  for (const TextPrompt& prompt : text_prompts(parts()).rows) names.push_back(prompt.name);
+  return names;
 }
 
 std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) const {

@@ -37,6 +37,11 @@ struct ModelOptions {
   // Languages of sources and answers; empty: data.source_language and data.target_language of the
   // folder. Error if the model lacks a language.
   std::string source_language = {}, target_language = {};
+  // Prompt before the first text of each pair, instead of data.default_prompt: its name in
+  // data.prompts, or its text, which may be empty. Error if both are given, on an unknown name, and
+  // if the model reads no pairs.
+  std::string prompt_name = {};
+  std::optional<std::string> prompt = {};
 };
 
 // Name of the mask in texts of a model without a tokenizer of its own.
@@ -203,6 +208,8 @@ class Model {
   // The text of a sentence encoder's prompt, such as "query: "; an empty name means the usual
   // prompt, which may be empty. Error on an unknown name.
   std::string prompt(const std::string& name = "") const;
+  // Names of the prompts of a sentence encoder.
+  std::vector<std::string> prompt_names() const;
 
   // Tokens of a text, including tokens after maximum_source_length(). Error if the text is not
   // UTF-8, and if sources are not texts.

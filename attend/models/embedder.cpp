@@ -107,7 +107,8 @@ Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
       unit_length_(config.unit_length),
       text_cut_(config.text_cut),
       similarity_(config.text_similarity),
-      prompts_(read_text_prompts(config.prompts, config.default_prompt, config.pool_prompt)) {
+      prompts_(read_text_prompts("model", config.prompts, config.default_prompt)) {
+  prompts_.are_pooled = config.pool_prompt;
   config.check();
   if (source.is_frames())
     fail("a model of type embedder reads only texts, not images, sounds, sets or molecules");

@@ -61,6 +61,7 @@ PairModel read_description(const std::string& folder) {
   file.read_key(model.text.format_setting());
   file.read_key(model.text.source_units_setting());
   file.read_key(model.text.target_setting());
+  file.read_key(model.text.pairs_setting());
   read_config(file, all_settings(model.text, model.config, model.decode));
   model.answer_kind().check_stored(model.text, model.config.type, folder + "/config.toml");
   model.text = with_codes_in(folder, model.text);

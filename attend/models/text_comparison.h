@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "attend/base/enum_names.h"
-#include "attend/models/text_prompts.h"
+#include "attend/data/text_prompts.h"
 #include "attend/nn/pass.h"
 
 namespace attend {

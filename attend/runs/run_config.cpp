@@ -18,6 +18,7 @@ namespace {
 // Collects the keys of all model types, because the environment may hold settings of another type.
 void check_names_in_environment() {
   RunConfig config;
+  config.text.pairs = PairTexts::optional;
   std::vector<std::string> keys;
   const auto add = [&](const Settings& settings) {
     for (const Setting& setting : settings) keys.push_back(setting.key);
@@ -98,7 +99,9 @@ class Command {
 // Applies the settings that decide which other text keys exist.
 void apply_deciding(const Command& command, TextConfig& text) {
   command.apply(text.format_setting());
-  if (!text.format_row().is_split()) command.apply(text.source_units_setting());
+  if (text.format_row().is_split()) return;
+  command.apply(text.source_units_setting());
+  command.apply(text.pairs_setting());
 }
 
 void check_fit(const RunConfig& config) {
@@ -198,6 +201,8 @@ void check_initial(RunConfig& config, PairModel& initial, const std::string& fol
   theirs.pairs = config.text.pairs;  // a pair is read as a longer text
   theirs.source_language = config.text.source_language;
   theirs.target_language = config.text.target_language;
+  theirs.prompts = config.text.prompts;
+  theirs.default_prompt = config.text.default_prompt;
   check_as_initial(config.text.settings(), theirs.settings(), folder);
 }
 
@@ -285,7 +290,8 @@ RunConfig stored_config(const TrainOptions& options) {
   apply_deciding(command, asked.text);
   command.apply(asked.text.target_setting());
   const auto deciding = [](TextConfig& text) {
-    return Settings{text.format_setting(), text.source_units_setting(), text.target_setting()};
+    return Settings{text.format_setting(), text.source_units_setting(), text.target_setting(),
+                    text.pairs_setting()};
   };
   check_kept(deciding(config.text), deciding(asked.text), options.out);
   command.apply(asked.settings());

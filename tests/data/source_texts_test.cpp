@@ -39,6 +39,38 @@ TEST(SourceTexts, AreSplitWithASeparator) {
   EXPECT_EQ(codec.margins(false).between, 0);
 }
 
+TEST(SourceTexts, APromptPrecedesTheFirstOfTwo) {
+  const TextCodec codec{.units = Units::space, .pairs = PairTexts::optional};
+  const TextCodec prompted = codec.with_prompt("is it: ");
+  const SourceTokens pair = prompted.split_source("a\tc");
+  EXPECT_THAT(pair.names, ElementsAre("is", "it:", "a", pair_separator, "c"));
+  EXPECT_EQ(pair.second, 4);
+  EXPECT_THAT(prompted.split_source("a").names, ElementsAre("a"));
+  EXPECT_THAT(prompted.with_prompt("").split_source("a\tc").names,
+              ElementsAre("a", pair_separator, "c"));
+  EXPECT_THAT(error_of([&] { (void)prompted.split_source("\tc"); }),
+              HasSubstr("the first text of the pair is empty"));
+  EXPECT_THAT(error_of([&] { (void)codec.with_prompt("a\xff"); }),
+              HasSubstr("the prompt: invalid UTF-8 at byte 2"));
+  EXPECT_THAT(error_of([] { (void)TextCodec().with_prompt("a"); }),
+              HasSubstr("data.pairs is never"));
+}
+
+TEST(SourceTexts, PromptsAreNamedInTheConfiguration) {
+  TextConfig text{.pairs = PairTexts::always,
+                  .prompts = R"({"query": "is it: ", "none": ""})",
+                  .default_prompt = "query"};
+  EXPECT_EQ(make_codecs(text).source.prompt, "is it: ");
+  EXPECT_EQ(make_codecs(text).target.prompt, "");
+  text.default_prompt = "none";
+  EXPECT_EQ(make_codecs(text).source.prompt, "");
+  text.default_prompt = "quary";
+  EXPECT_THAT(error_of([&] { (void)make_codecs(text); }),
+              HasSubstr("data.default_prompt is 'quary', which data.prompts lacks"));
+  text.prompts = "[]";
+  EXPECT_THAT(error_of([&] { (void)make_codecs(text); }), HasSubstr("data.prompts is '[]'"));
+}
+
 TEST(SourceTexts, AreTheFirstColumnsOfALine) {
   const test::TemporaryFolder folder;
   const auto read = [&](const std::string& lines, PairTexts pairs) {

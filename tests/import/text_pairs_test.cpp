@@ -21,6 +21,7 @@ using Change = std::function<void(ForeignFolder&)>;
 
 const char* const labels_class = "BertForSequenceClassification";
 const char* const score_class = "RobertaForSequenceClassification";
+const char* const settings_file = "config_sentence_transformers.json";
 
 // The model that import makes of a changed folder, and its notes.
 struct Imported {
@@ -137,15 +138,84 @@ TEST(CrossEncoder, IsRefusedByWhatIsNotRead) {
               HasSubstr("which is not read; Identity and Sigmoid are"));
   EXPECT_THAT(refusal("sentence_bert_config.json", {{"transformer_task", "feature-extraction"}}),
               HasSubstr("transformer_task is"));
-  EXPECT_THAT(refusal("config_sentence_transformers.json", {{"model_type", "CrossEncoder"},
-                                                            {"default_prompt_name", "q"},
-                                                            {"prompts", {{"q", "query: "}}}}),
-              HasSubstr("default_prompt_name is set"));
+  const auto prompts = [&](const json& document) {
+    return refused(score_class, [&](ForeignFolder& foreign) {
+      foreign.files[settings_file] = document;
+      foreign.files["modules.json"] = json::array();
+    });
+  };
+  EXPECT_THAT(prompts({{"model_type", "CrossEncoder"},
+                       {"default_prompt_name", "r"},
+                       {"prompts", {{"q", "query: "}}}}),
+              HasSubstr("default_prompt_name is 'r', which prompts lacks"));
+  EXPECT_THAT(prompts({{"model_type", "CrossEncoder"}, {"prompts", {{"q", 1}}}}),
+              HasSubstr("prompts has 'q' that is not a text"));
   EXPECT_THAT(refused("BertForMaskedLM",
                       [&](ForeignFolder& foreign) {
                         foreign.files["config_sentence_transformers.json"] = whole;
                       }),
               HasSubstr("is a cross-encoder, which scores pairs of texts"));
+}
+
+void add_prompts(ForeignFolder& foreign) {
+  foreign.files[settings_file] = {{"model_type", "CrossEncoder"},
+                                  {"prompts", {{"query", "the cat sees "}, {"plain", ""}}},
+                                  {"default_prompt_name", "query"}};
+  foreign.files["modules.json"] = json::array(
+      {{{"path", ""}, {"type", "sentence_transformers.base.modules.transformer.Transformer"}}});
+}
+
+double score(const std::string& folder, const std::string& pair, const ModelOptions& options = {}) {
+  return *Model(folder, options).numbers({pair}).at(0);
+}
+
+TEST(CrossEncoder, PutsItsPromptBeforeTheFirstText) {
+  const Imported imported(score_class, add_prompts);
+  const std::string ours = imported.folder / "ours", pair = "Paris\ta dog";
+  const Imported without(score_class, [](ForeignFolder& foreign) {
+    add_prompts(foreign);
+    foreign.files.erase("modules.json");
+  });
+  const std::string plain = without.folder / "ours";
+  EXPECT_EQ(without.description.text.prompts, "");
+  EXPECT_EQ(score(ours, pair), score(plain, "the cat sees Paris\ta dog"));
+  EXPECT_NE(score(ours, pair), score(plain, pair));
+  EXPECT_EQ(score(ours, pair, {.prompt_name = "plain"}), score(plain, pair));
+  EXPECT_EQ(score(ours, pair, {.prompt = "a dog "}), score(plain, "a dog Paris\ta dog"));
+  EXPECT_THAT(test::error_of([&] { score(ours, pair, {.prompt_name = "quary"}); }),
+              HasSubstr("did you mean query?"));
+  EXPECT_THAT(test::error_of([&] { score(ours, pair, {.prompt_name = "query", .prompt = "a"}); }),
+              HasSubstr("leave one out"));
+  EXPECT_THAT(test::error_of([&] { score(plain, pair, {.prompt_name = "query"}); }),
+              HasSubstr("the model has no named prompts"));
+}
+
+// Tokens of the prompt have no place in the text; later tokens have one.
+TEST(CrossEncoder, PlacesTokensInTheTextWithoutThePrompt) {
+  const Imported imported(score_class, add_prompts);
+  const std::string pair = "a dog\tParis";
+  std::vector<std::string> words;
+  for (const SourceToken& token : Model(imported.folder / "ours").tokens_read(pair))
+    if (token.place.end > 0)
+      words.push_back(pair.substr(token.place.begin, token.place.end - token.place.begin));
+  const Imported bare(score_class);
+  std::vector<std::string> wanted;
+  for (const SourceToken& token : Model(bare.folder / "ours").tokens_read(pair))
+    if (token.place.end > 0)
+      wanted.push_back(pair.substr(token.place.begin, token.place.end - token.place.begin));
+  EXPECT_FALSE(wanted.empty());
+  EXPECT_EQ(words, wanted);
+}
+
+TEST(CrossEncoder, IsExportedWithItsPrompts) {
+  const Imported imported(score_class, add_prompts);
+  export_model(imported.folder / "ours", imported.folder / "again");
+  import_model(imported.folder / "again", imported.folder / "back");
+  const PairModel back = load_description(imported.folder / "back");
+  EXPECT_EQ(back.text.prompts, imported.description.text.prompts);
+  EXPECT_EQ(back.text.default_prompt, "query");
+  EXPECT_EQ(score(imported.folder / "back", "Paris\ta dog"),
+            score(imported.folder / "ours", "Paris\ta dog"));
 }
 
 // Weights, types, activation and the kind of sources survive.

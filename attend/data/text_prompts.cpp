@@ -1,4 +1,4 @@
-#include "attend/models/text_prompts.h"
+#include "attend/data/text_prompts.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -17,8 +17,9 @@ std::string TextPrompts::text(const std::string& name) const {
   return find_row(rows, "prompt", chosen).text;
 }
 
-TextPrompts read_text_prompts(const std::string& json, const std::string& usual, bool are_pooled) {
-  TextPrompts prompts{.usual = usual, .are_pooled = are_pooled};
+TextPrompts read_text_prompts(const std::string& group, const std::string& json,
+                              const std::string& usual) {
+  TextPrompts prompts{.usual = usual};
   if (!json.empty()) {
     using Json = nlohmann::ordered_json;
     const Json document = Json::parse(json, nullptr, /*allow_exceptions=*/false);
@@ -28,12 +29,12 @@ TextPrompts read_text_prompts(const std::string& json, const std::string& usual,
       if (is_valid) prompts.rows.push_back({name, text.get<std::string>()});
     }
     if (!is_valid)
-      fail(R"(model.prompts is {}; write a JSON object such as {{"query": "query: "}})",
+      fail(R"({}.prompts is {}; write a JSON object such as {{"query": "query: "}})", group,
            in_quotes(json));
   }
   const auto has_name = [&](const TextPrompt& row) { return row.name == usual; };
   if (!usual.empty() && std::none_of(prompts.rows.begin(), prompts.rows.end(), has_name))
-    fail("model.default_prompt is {}, which model.prompts lacks", in_quotes(usual));
+    fail("{0}.default_prompt is {1}, which {0}.prompts lacks", group, in_quotes(usual));
   return prompts;
 }
 

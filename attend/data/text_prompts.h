@@ -10,7 +10,7 @@ struct TextPrompt {
   std::string text;  // written before a text, without a blank between them
 };
 
-// Prompts of a sentence encoder, such as "query: ", which precede a text.
+// Prompts such as "query: ", which precede a text, or the first text of a pair.
 struct TextPrompts {
   std::vector<TextPrompt> rows = {};
   std::string usual = {};  // name of the prompt if a call names none; empty: no prompt
@@ -20,8 +20,10 @@ struct TextPrompts {
   std::string text(const std::string& name = "") const;
 };
 
-// Reads a JSON object of names and texts, such as {"query": "query: "}; an empty string has no
-// prompts. Error on anything else, and on an unknown usual name.
-TextPrompts read_text_prompts(const std::string& json, const std::string& usual, bool are_pooled);
+// Reads the setting `group`.prompts, a JSON object of names and texts, such as {"query": "query:
+// "}, and `group`.default_prompt, the usual name; an empty string has no prompts. Error on anything
+// else, and on an unknown usual name.
+TextPrompts read_text_prompts(const std::string& group, const std::string& json,
+                              const std::string& usual);
 
 }  // namespace attend
