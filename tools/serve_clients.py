@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Tests `attend serve` with released clients.
 
-Clients are the packages of OpenAI, Hugging Face, LiteLLM and LangChain, a client that openapi-python-client generates,
-and schemathesis.
+Clients are the packages of OpenAI, Hugging Face, LiteLLM, LangChain and Cohere, a client that openapi-python-client
+generates, and schemathesis.
 
     python3 -m venv build/clients
     build/clients/bin/pip install openai==3.57.0 huggingface_hub==2.4.0 numpy schemathesis==4.32.5 \\
-      litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1
+      litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1 cohere==7.3.1
     build/clients/bin/python tools/serve_clients.py [--program build/release/attend] [--examples 100]
 
 Trains a small language model and a small classifier, serves each, and prints its requests. schemathesis draws valid and
@@ -30,6 +30,7 @@ import urllib.request
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise litellm sends a request to another host
 
+import cohere  # noqa: E402
 import langchain_openai  # noqa: E402
 import litellm  # noqa: E402
 import openai  # noqa: E402
@@ -40,7 +41,7 @@ import conform_report
 from serve_models import KEY, Server, train
 
 VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5", "litellm": "1.110.2",
-            "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1"}
+            "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1", "cohere": "7.3.1"}
 # A schema cannot express all limits of a model. The server answers 422 to a text that is too long
 # and to fewer prefixes than texts, although the schema allows both, so this check is omitted.
 LEFT_OUT = ("positive_data_acceptance",)
@@ -134,6 +135,11 @@ def ask_as_litellm(url, findings):
     findings.expect(answer.usage.completion_tokens == 5, "litellm: text_completion")
     vectors = litellm.embedding(model="openai/text", input=["my dog", "the cat"], encoding_format="float", **where)
     findings.expect([len(one["embedding"]) for one in vectors.data] == [16, 16], "litellm: embedding")
+    for kind in ("float", "int8"):
+        typed = litellm.embedding(model="cohere/text", input=["my dog", "the cat"], encoding_format=kind,
+                                  api_base=f"{url}/v2/embed", api_key=KEY)
+        findings.expect([len(one["embedding"]) for one in typed.data] == [16, 16] and typed.usage.prompt_tokens == 13,
+                        f"litellm: embedding of Cohere's form, {kind}")
     # LiteLLM's routers need this error to choose a model with a larger context.
     findings.refused(litellm.ContextWindowExceededError, "litellm: a text that is too long",
                      lambda: litellm.text_completion(model="text-completion-openai/text", prompt="a" * 40, **where))
@@ -144,6 +150,28 @@ def ask_as_langchain(url, findings):
                                                    check_embedding_ctx_length=False)
     vectors = embeddings.embed_documents(["my dog", "the cat"] * 600)  # 1,000 per request
     findings.expect(len(vectors) == 1200 and vectors[0] == vectors[2], "langchain-openai: 1,200 texts")
+
+
+def ask_as_cohere(url, findings):
+    client, older = (kind(api_key=KEY, base_url=url) for kind in (cohere.ClientV2, cohere.Client))
+    texts, kinds = ["the cat sat", "my dog"], ["float", "int8", "uint8", "binary", "ubinary", "base64"]
+    whole = client.embed(model="text", texts=texts, input_type="search_document", embedding_types=kinds).embeddings
+    found = whole.float_
+    findings.expect(all(abs(127 * number - byte) < 0.501 for vector, bytes_ in zip(found, whole.int8, strict=True)
+                        for number, byte in zip(vector, bytes_, strict=True)), "cohere: embed, float and int8")
+    findings.expect(whole.uint8 == [[byte + 128 for byte in row] for row in whole.int8]
+                    and whole.ubinary == [[byte + 128 for byte in row] for row in whole.binary]
+                    and len(whole.ubinary[0]) == 2, "cohere: embed, uint8, binary and ubinary")
+    short = client.embed(model="text", texts=texts[:1], input_type="search_query", output_dimension=4)
+    findings.expect(len(short.embeddings.float_[0]) == 4, "cohere: embed, output_dimension")
+    # The older client sends 96 texts per request.
+    many = older.embed(model="text", texts=texts * 60, input_type="search_query")
+    findings.expect(many.embeddings == found * 60, "cohere: embed of the older client, 120 texts")
+    typed = older.embed(model="text", texts=texts, embedding_types=["int8"])
+    findings.expect(typed.embeddings.int8 == whole.int8, "cohere: embed of the older client, int8")
+    findings.refused(cohere.UnprocessableEntityError, "cohere: an end that is not cut",
+                     lambda: client.embed(model="text", texts=texts, input_type="search_query", truncate="START"),
+                     status_code=422)
 
 
 def generated_client(url, folder):
@@ -309,6 +337,7 @@ def main():
                     ask_as_openai(server.url, findings)
                     ask_as_litellm(server.url, findings)
                     ask_as_langchain(server.url, findings)
+                    ask_as_cohere(server.url, findings)
                 ask_as_generated_client(server.url, folder, findings, model)
                 ask_as_hugging_face(server.url, findings, model)
                 draw_requests(server.url, folder, findings, options.examples)

@@ -57,4 +57,15 @@ std::vector<int32_t> quantised(const std::vector<float>& vector, VectorPrecision
   return values;
 }
 
+std::vector<int32_t> quantised_unit(const std::vector<float>& vector, VectorPrecision precision) {
+  if (!needs_ranges(precision)) return quantised(vector, precision);
+  const int32_t zero = precision == VectorPrecision::uint8 ? 128 : 0;
+  std::vector<int32_t> values;
+  values.reserve(vector.size());
+  for (const float number : vector)
+    values.push_back(zero +
+                     static_cast<int32_t>(std::lround(127 * std::clamp(number, -1.0F, 1.0F))));
+  return values;
+}
+
 }  // namespace attend

@@ -38,4 +38,8 @@ struct VectorRanges {
 std::vector<int32_t> quantised(const std::vector<float>& vector, VectorPrecision precision,
                                const VectorRanges& ranges = {});
 
+// As above, for a vector of length 1, without ranges: int8 is 127 times each number, rounded, and
+// uint8 the same plus 128. So the values depend on no other vector.
+std::vector<int32_t> quantised_unit(const std::vector<float>& vector, VectorPrecision precision);
+
 }  // namespace attend

@@ -118,6 +118,13 @@ void add_of_openai(json& all) {
               {"choices", list(schema_reference("Choice"))},
               {"usage", nullable(usage({"prompt_tokens", "completion_tokens", "total_tokens"}))}},
              {"usage"});
+  all["Error"] = object({{"error", object({{"message", text()},
+                                           {"type", text()},
+                                           {"param", nullable(text())},
+                                           {"code", nullable(text())}})}});
+}
+
+void add_of_cohere(json& all) {
   all["RankedDocument"] = object({{"index", whole()},
                                   {"relevance_score", any_number()},
                                   {"document", object({{"text", text()}})}},
@@ -126,10 +133,20 @@ void add_of_openai(json& all) {
                                    {"object", text()},
                                    {"results", list(schema_reference("RankedDocument"))},
                                    {"usage", usage({"total_tokens"})}});
-  all["Error"] = object({{"error", object({{"message", text()},
-                                           {"type", text()},
-                                           {"param", nullable(text())},
-                                           {"code", nullable(text())}})}});
+  const json vectors = list(list(any_number()));
+  const json by_type = object({{"float", vectors},
+                               {"base64", list(text())},
+                               {"int8", vectors},
+                               {"uint8", vectors},
+                               {"binary", vectors},
+                               {"ubinary", vectors}},
+                              {"float", "base64", "int8", "uint8", "binary", "ubinary"});
+  all["TypedVectors"] = object({{"id", text()},
+                                {"response_type", text()},
+                                {"embeddings", either({vectors, by_type})},
+                                {"texts", list(text())},
+                                {"meta", object({{"api_version", object({{"version", text()}})},
+                                                 {"billed_units", usage({"input_tokens"})}})}});
 }
 
 void add_of_tei(json& all) {
@@ -176,6 +193,7 @@ json answer_schemas() {
   json all = json::object();
   add_own(all);
   add_of_openai(all);
+  add_of_cohere(all);
   add_of_tei(all);
   return all;
 }

@@ -3,6 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "attend/base/base64.h"
 #include "attend/inference/vector_precision.h"
@@ -12,13 +15,6 @@
 namespace attend {
 namespace {
 
-// OpenAI's limit.
-constexpr double max_inputs = 2048;
-
-// The last two are bytes of signs, as JSON arrays (VectorPrecision).
-enum class VectorEncoding { numbers, base64, binary, ubinary };
-EnumNames names_of(VectorEncoding) { return {"float", "base64", "binary", "ubinary"}; }
-
 struct EmbeddingsRequest {
   std::string model, user;
   RequestInputs input{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
@@ -27,10 +23,25 @@ struct EmbeddingsRequest {
 
   std::vector<RequestField> fields() {
     return {{"model", &model},
-            {"input", &input, 1, max_inputs, true},
+            {"input", &input, 1, max_vector_inputs, true},
             {"encoding_format", &encoding, 0, 0, false, true},
+            // Names of Jina and of LlamaIndex's client of Jina.
+            {"embedding_type", &encoding, 0, 0, false, true, false},
+            {"encoding_type", &encoding, 0, 0, false, true, false},
             {"dimensions", &dimensions, 1, max_dimensions, false, true},
             {"user", &user, 0, 0, false, true}};
+  }
+
+  static void check(const std::set<std::string>& present) {
+    std::string chosen;
+    for (const char* name : {"encoding_format", "embedding_type", "encoding_type"}) {
+      if (!present.contains(name)) continue;
+      if (!chosen.empty())
+        throw RequestError(422,
+                           fmt::format("{} and {} mean the same; send one of them", chosen, name),
+                           name, "invalid_value");
+      chosen = name;
+    }
   }
 };
 
@@ -43,23 +54,6 @@ std::string packed_numbers(const std::vector<float>& vector) {
     for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(bits >> shift & 255);
   }
   return base64_text(bytes);
-}
-
-std::string encoded(const std::vector<float>& vector, VectorEncoding encoding) {
-  const auto signs = [&](VectorPrecision precision) {
-    return fmt::format("[{}]", fmt::join(quantised(vector, precision), ","));
-  };
-  switch (encoding) {
-    case VectorEncoding::numbers:
-      break;
-    case VectorEncoding::base64:
-      return fmt::format("\"{}\"", packed_numbers(vector));
-    case VectorEncoding::binary:
-      return signs(VectorPrecision::binary);
-    case VectorEncoding::ubinary:
-      return signs(VectorPrecision::ubinary);
-  }
-  return numbers_json(vector);
 }
 
 }  // namespace
@@ -81,9 +75,9 @@ std::vector<float> text_vector(const Model& model, const Embedding& embedding, s
         form.field, "invalid_value");
   if (form.dimensions > std::ssize(embedding.whole))
     throw RequestError(422,
-                       fmt::format("dimensions is {}; vectors of the model have {}",
+                       fmt::format("{} is {}; vectors of the model have {}", form.dimensions_field,
                                    form.dimensions, embedding.whole.size()),
-                       "dimensions", "invalid_value");
+                       form.dimensions_field, "invalid_value");
   std::vector<float> vector = embedding.whole;
   if (form.dimensions > 0) vector.resize(static_cast<size_t>(form.dimensions));
   double squares = 0;
@@ -94,13 +88,34 @@ std::vector<float> text_vector(const Model& model, const Embedding& embedding, s
   return vector;
 }
 
+std::string encoded(const std::vector<float>& vector, VectorEncoding encoding) {
+  const auto bytes = [&](VectorPrecision precision) {
+    return fmt::format("[{}]", fmt::join(quantised_unit(vector, precision), ","));
+  };
+  switch (encoding) {
+    case VectorEncoding::numbers:
+      break;
+    case VectorEncoding::base64:
+      return fmt::format("\"{}\"", packed_numbers(vector));
+    case VectorEncoding::int8:
+      return bytes(VectorPrecision::int8);
+    case VectorEncoding::uint8:
+      return bytes(VectorPrecision::uint8);
+    case VectorEncoding::binary:
+      return bytes(VectorPrecision::binary);
+    case VectorEncoding::ubinary:
+      return bytes(VectorPrecision::ubinary);
+  }
+  return numbers_json(vector);
+}
+
 std::string numbers_json(const std::vector<float>& vector) {
   return fmt::format("[{}]", fmt::join(vector, ","));
 }
 
 void answer_embeddings(Service& service, const HttpRequest& request, const HttpReply& reply) {
   EmbeddingsRequest asked;
-  read_request(request.body, asked.fields());
+  EmbeddingsRequest::check(read_request(request.body, asked.fields()));
   const ServedModel& served = service.model_named(asked.model);
   ask_vectors({service, served, reply, "input"}, texts_of(served, asked.input, "input", reply),
               served.model->prompt(),

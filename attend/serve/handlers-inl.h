@@ -53,6 +53,14 @@ RouteFields rerank_fields;
 RouteAnswer answer_embeddings;
 RouteFields embeddings_fields;
 
+// POST /v2/embed and /v1/embed as Cohere's clients send it: {"model", "texts", "input_type",
+// "embedding_types", "output_dimension", "truncate", "max_tokens"} to {"id", "response_type",
+// "embeddings": {type: [vectors]}, "texts", "meta"}. Without embedding_types, /v2/embed answers
+// floats, and /v1/embed an array of vectors instead of the object. The vectors equal the ones of
+// /v1/embeddings.
+RouteAnswer answer_cohere_embed, answer_older_cohere_embed;
+RouteFields cohere_embed_fields;
+
 // POST /v1/explain: {"text", "method", ..} to the output of `attend explain`. The answer is
 // {"model", "explanations": [objects of `attend explain --json`, one per map]}; "format" selects a
 // file of explain_files(), or the data of a page, instead. The fields are options of `attend
@@ -134,8 +142,22 @@ struct VectorForm {
   int64_t dimensions = 0;       // keep only the first `dimensions` numbers; 0: all
   bool is_normalised = true;    // scale to length 1
   bool is_cut = false;          // truncate longer texts; otherwise refuse them
-  const char* field = "input";  // field of the request, for errors
+  const char* field = "input";  // fields of the request, for errors
+  const char* dimensions_field = "dimensions";
 };
+
+// Maximum number of texts in a request for vectors; OpenAI's limit.
+constexpr double max_vector_inputs = 2048;
+
+// Encoding of a vector of length 1 in JSON: numbers, the float32s as base64, or bytes as numbers
+// (quantised_unit()).
+enum class VectorEncoding { numbers, base64, int8, uint8, binary, ubinary };
+inline EnumNames names_of(VectorEncoding) {
+  return {"float", "base64", "int8", "uint8", "binary", "ubinary"};
+}
+
+// The JSON of a vector of length 1.
+std::string encoded(const std::vector<float>& vector, VectorEncoding encoding);
 
 // Throws RequestError if text `index` has no vector (422) or is too long (400).
 void check_vector(const Model& model, const Embedding& embedding, size_t index,

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/predicate.hpp>
 #include <cmath>
 #include <limits>
+#include <locale>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -195,6 +197,16 @@ struct FieldReader {
       refuse_field(field.name, fmt::format("is {}; it must be {}", value.type_name(), type));
   }
 
+  static std::string choices(const EnumNames& names) {
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
+
+  void check_name(const EnumNames& names, const std::string& name) const {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      refuse_field(field.name,
+                   fmt::format("is {}; it must be one of {}", in_quotes(name), choices(names)));
+  }
+
   void operator()(int64_t* number) const {
     if (!is_whole(value) && value.is_number())
       refuse_field(field.name, fmt::format("is {}; it must be a whole number from {} to {}",
@@ -219,9 +231,11 @@ struct FieldReader {
   void operator()(std::vector<std::string>* texts) const {
     expect(value.is_array() && std::all_of(value.begin(), value.end(),
                                            [](const json& one) { return one.is_string(); }),
-           "an array of strings");
+           field.names.empty() ? "an array of strings" : "an array of " + choices(field.names));
     const size_t count = value.size();
     check_range(field, static_cast<double>(count), fmt::format("{} strings", count));
+    for (const json& one : value)
+      if (!field.names.empty()) check_name(field.names, one.get<std::string>());
     *texts = value.get<std::vector<std::string>>();
   }
   void operator()(RequestInputs* inputs) const {
@@ -243,13 +257,10 @@ struct FieldReader {
     read_object(value, fields);
   }
   void operator()(const NamedVariable& variable) const {
-    expect(value.is_string(), "a string");
     const auto& names = variable.names();
-    const auto name = value.get<std::string>();
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      refuse_field(field.name, fmt::format("is {}; it must be one of {}", in_quotes(name),
-                                           fmt::join(names, ", ")));
-    variable.set(name);
+    expect(value.is_string(), "one of " + choices(names));
+    check_name(names, value.get<std::string>());
+    variable.set(value.get<std::string>());
   }
 };
 
@@ -318,6 +329,17 @@ struct FieldSchema {
   // A default out of range means that the model's own value is used.
   bool has_in_range(double usual) const { return usual >= field.minimum && usual <= field.maximum; }
 
+  // Generated clients cannot have names that differ only in case; the first spelling counts.
+  static EnumNames distinct(const EnumNames& names) {
+    EnumNames kept;
+    for (const std::string& name : names)
+      if (std::none_of(kept.begin(), kept.end(), [&](const std::string& other) {
+            return boost::algorithm::iequals(name, other, std::locale::classic());
+          }))
+        kept.push_back(name);
+    return kept;
+  }
+
   json operator()(const int64_t* number) const {
     const json schema = {{"type", "integer"},
                          {"format", "int64"},
@@ -333,7 +355,9 @@ struct FieldSchema {
   json operator()(const bool* flag) const { return with_default({{"type", "boolean"}}, *flag); }
   json operator()(const std::string*) const { return text_schema(); }
   json operator()(const std::vector<std::string>*) const {
-    return array_schema(field, text_schema());
+    json items = text_schema();
+    if (!field.names.empty()) items["enum"] = field.names;
+    return array_schema(field, items);
   }
   json operator()(const RequestInputs* inputs) const {
     json schemas = json::array();
@@ -341,7 +365,8 @@ struct FieldSchema {
     return {{"anyOf", schemas}};
   }
   json operator()(const NamedVariable& variable) const {
-    return with_default({{"type", "string"}, {"enum", variable.names()}}, variable.name());
+    return with_default({{"type", "string"}, {"enum", distinct(variable.names())}},
+                        variable.name());
   }
   json operator()(const std::vector<RequestField>& fields) const { return request_schema(fields); }
 };

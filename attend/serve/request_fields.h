@@ -71,6 +71,7 @@ struct RequestField {
   // has no default, because generated clients send defaults.
   bool has_default = true;
   std::string help = {};  // description in the schema; empty: none
+  EnumNames names = {};   // accepted strings of an array; empty: all
 };
 
 // Field for a setting. The maximum of requests may be lower.

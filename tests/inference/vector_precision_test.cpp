@@ -32,6 +32,18 @@ TEST(VectorPrecision, ClampsNumbersOutsideOfTheRanges) {
   EXPECT_THAT(quantised({-5, 5}, VectorPrecision::int8, ranges), ElementsAre(-128, 127));
 }
 
+TEST(VectorPrecision, AVectorOfLengthOneNeedsNoRanges) {
+  const std::vector<float> vector = {0.6F, -0.8F, 0, 0.0039F, -0.0039F, 0.00394F};
+  EXPECT_THAT(quantised_unit(vector, VectorPrecision::int8), ElementsAre(76, -102, 0, 0, 0, 1));
+  EXPECT_THAT(quantised_unit(vector, VectorPrecision::uint8),
+              ElementsAre(204, 26, 128, 128, 128, 129));
+  EXPECT_THAT(quantised_unit({-1.0000001F, 1}, VectorPrecision::int8), ElementsAre(-127, 127));
+  EXPECT_EQ(quantised_unit(vector, VectorPrecision::binary),
+            quantised(vector, VectorPrecision::binary));
+  EXPECT_THAT(test::error_of([&] { (void)quantised_unit(vector, VectorPrecision::float32); }),
+              HasSubstr("float32 is not quantised"));
+}
+
 TEST(VectorPrecision, ChecksLengths) {
   VectorRanges ranges;
   ranges.add({1, 2});

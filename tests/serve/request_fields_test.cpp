@@ -13,6 +13,9 @@ using testing::HasSubstr;
 enum class Colour { red, green };
 EnumNames names_of(Colour) { return {"red", "green"}; }
 
+enum class Side { right, capitalised_right, left };
+EnumNames names_of(Side) { return {"right", "Right", "left"}; }
+
 struct Values {
   int64_t whole = 7;
   double number = 0.5;
@@ -147,6 +150,7 @@ TEST(RequestFields, EachProblemNamesItsField) {
            {R"({"texts": ["a"], "flag": 1})", "flag", "true or false"},
            {R"({"texts": ["a"], "text": null})", "text", "is null"},
            {R"({"texts": ["a"], "colour": "blue"})", "colour", "red, green"},
+           {R"({"texts": ["a"], "colour": ["red"]})", "colour", "is array; it must be one of red"},
            {R"({"texts": ["a"], "texts": ["b"]})", "texts", "twice"},
            {R"({"texts": ["a"], "wohle": 1})", "wohle", "did you mean whole?"},
            {R"({"texts": ["a"], "\u0000\n": 1})", std::string("\0\n", 2), "there are whole"}}) {
@@ -191,6 +195,38 @@ TEST(RequestFields, InputsHaveSeveralForms) {
        {"[-1]", "[2147483648]", "[18446744073709551615]", "[1.5]", "[1,\"a\"]", R"([["a","b"]])",
         R"([{"text":1}])", R"([{"text":"a","id":1}])", "{}", "null", "[[[1]]]", "[true]"})
     EXPECT_THAT(inputs_of(wrong), HasSubstr("must be a string or an array of strings or")) << wrong;
+}
+
+// Generated clients cannot have both.
+TEST(RequestFields, ASchemaHasOneSpellingPerName) {
+  Side side = Side::right;
+  const RequestField field{.name = "side", .value = &side};
+  for (const char* name : {"Right", "left"}) {
+    read_request(fmt::format(R"({{"side": "{}"}})", name), {field});
+    EXPECT_EQ(name_of(side), name);
+  }
+  EXPECT_EQ(request_schema({field})["properties"]["side"]["enum"].dump(), R"(["right","left"])");
+}
+
+TEST(RequestFields, AnArrayCanHaveNames) {
+  std::vector<std::string> types;
+  const RequestField field{
+      .name = "types", .value = &types, .minimum = 1, .maximum = 2, .names = {"float", "int8"}};
+  read_request(R"({"types": ["int8", "float"]})", {field});
+  EXPECT_EQ(types, (std::vector<std::string>{"int8", "float"}));
+  for (const auto& [body, words] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"types": ["int4"]})", "types is 'int4'; it must be one of float, int8"},
+           {R"({"types": "int8"})", "types is string; it must be an array of float, int8"},
+           {R"({"types": []})", "from 1 to 2"}}) {
+    try {
+      read_request(body, {field});
+      ADD_FAILURE() << body;
+    } catch (const RequestError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(words));
+    }
+  }
+  EXPECT_EQ(request_schema({field})["properties"]["types"]["items"].dump(),
+            R"({"enum":["float","int8"],"type":"string"})");
 }
 
 TEST(RequestFields, NullAndObjects) {
