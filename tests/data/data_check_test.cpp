@@ -82,7 +82,8 @@ TEST_F(DataCheck, ReadsPlainText) {
 }
 
 TEST_F(DataCheck, PointsOutObjectsOfJson) {
-  const FileSummary file = check("{\"text\": \"one long line\"}\n{text}\n{\"text\": \"another line\"}\n");
+  const FileSummary file =
+      check("{\"text\": \"one long line\"}\n{text}\n{\"text\": \"another line\"}\n");
   EXPECT_FALSE(file.pairs);
   ASSERT_EQ(file.odd.size(), 1u);
   EXPECT_EQ(file.odd[0].kind, "json");
