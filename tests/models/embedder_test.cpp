@@ -116,7 +116,7 @@ TEST(Embedder, LeavesTheFirstTokensOut) {
 
 TEST(TextPrompts, AreFoundByName) {
   const TextPrompts prompts =
-      read_text_prompts(R"({"query": "find: ", "plain": ""})", "query", /*are_pooled=*/true);
+      read_text_prompts("model", R"({"query": "find: ", "plain": ""})", "query");
   EXPECT_EQ(prompts.text(), "find: ");
   EXPECT_EQ(prompts.text("plain"), "");
   EXPECT_THAT(test::error_of([&] { (void)prompts.text("quary"); }), HasSubstr("query"));
@@ -124,10 +124,10 @@ TEST(TextPrompts, AreFoundByName) {
   EXPECT_THAT(test::error_of([] { (void)TextPrompts{}.text("query"); }),
               HasSubstr("no named prompts"));
   for (const char* text : {"[]", R"({"a": 1})", R"({"": "a"})", "{", "1"})
-    EXPECT_THAT(test::error_of([&] { read_text_prompts(text, "", true); }),
+    EXPECT_THAT(test::error_of([&] { read_text_prompts("model", text, ""); }),
                 HasSubstr("write a JSON object"))
         << text;
-  EXPECT_THAT(test::error_of([] { read_text_prompts(R"({"a": "b"})", "c", true); }),
+  EXPECT_THAT(test::error_of([] { read_text_prompts("model", R"({"a": "b"})", "c"); }),
               HasSubstr("model.default_prompt is 'c', which model.prompts lacks"));
 }
 
