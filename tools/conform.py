@@ -93,7 +93,7 @@ ROWS = (
         "pretrained_check.py", "five", HUB),
     Row("tokenizers", "vocabularies of each kind, trained on random lines: ids, decoded texts, code points",
         "tokenizers_check.py", "five", HUB[2:], ("--points", "7")),
-    Row("files", "contents of random PNG, JPEG, CoNLL, CSV, FASTA, sound and interaction files",
+    Row("files", "contents of random PNG, JPEG, CoNLL, CSV, TSV, JSON Lines, FASTA, sound and interaction files",
         "conform_files.py", "files", ("pillow", "conllu", "biopython", "soundfile")),
     Row("molecules", "BBBP, ESOL, NCI's sample and random molecules in several spellings: atoms, bonds, canonical keys",
         "conform_molecules.py", "molecules", ("rdkit",)),

@@ -24,6 +24,7 @@ import io
 import json
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -300,6 +301,27 @@ def csv_cases(draw, folder, read, count):
         yield f"rows, {i}", compared(read("pairs", path, "text", "label"), "pairs", shown)
 
 
+def table_cases(draw, folder, read, count):
+    """JSON Lines and TSV, as Python writes them."""
+    parts = ["a", "5\" pipe", "\"", "\\", "so, so", " ", "\u00e9", "{", "}", "'"]
+    for i in range(4 * count):
+        rows = [["".join(draw.choices(parts, k=draw.randint(0, 3))) + "x" for _ in range(3)] for _ in range(8)]
+        path = folder / "x.tsv"
+        path.write_text("id\ttext\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+        yield f"TSV, {i}", compared(read("pairs", path, "text", "label"), "pairs", [row[1:] for row in rows])
+        values = [[row[1] + draw.choice(["", "\n", "\t", "\r\n", "\u2028"]) + "x",
+                   draw.choice([row[2], draw.randrange(-9, 10 ** 12), draw.random(), True])] for row in rows]
+        path = folder / "x.jsonl"
+        path.write_text("".join(json.dumps({"id": None, "text": text, "label": label},
+                                           ensure_ascii=draw.random() < 0.5) + draw.choice(["\n", "\r\n", "\n\n"])
+                                for text, label in values), encoding="utf-8", newline="")
+        lines = path.read_text(encoding="utf-8").split("\n")
+        read_back = [json.loads(line) for line in lines if line.strip()]
+        shown = [[re.sub(r"\r\n|[\r\n\t]", " ", one["text"]),
+                  one["label"] if isinstance(one["label"], str) else json.dumps(one["label"])] for one in read_back]
+        yield f"JSON Lines, {i}", compared(read("pairs", path, "text", "label"), "pairs", shown)
+
+
 SOUNDS = {"wav": ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW"),
           "flac": ("PCM_S8", "PCM_16", "PCM_24"), "aiff": ("PCM_16", "FLOAT"), "au": ("PCM_16",), "caf": ("PCM_16",)}
 
@@ -352,7 +374,8 @@ def interaction_cases(draw, folder, read, count):
 
 FORMATS = {"PNG beside Pillow": png_cases, "JPEG beside Pillow": jpeg_cases, "CoNLL beside conllu": conll_cases,
            "FASTA beside Biopython": fasta_cases, "CSV beside Python": csv_cases,
-           "sounds beside soundfile": sound_cases, "interactions beside numpy": interaction_cases}
+           "TSV and JSON Lines beside Python": table_cases, "sounds beside soundfile": sound_cases,
+           "interactions beside numpy": interaction_cases}
 
 
 def main():

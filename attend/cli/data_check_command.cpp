@@ -93,7 +93,7 @@ void print_file(const FileSummary& file) {
   if (!file.pairs && !is_fasta(file.path))
     fmt::print("  read as texts, as its first line has no TAB\n");
   if (!file.columns.empty())
-    fmt::print("  the columns {} and {}, as the first row names them\n", in_quotes(file.columns[0]),
+    fmt::print("  the columns {} and {} are read\n", in_quotes(file.columns[0]),
                in_quotes(file.columns[1]));
   if (file.media > 0) fmt::print("  {} images or sounds were read\n", file.media);
   fmt::print("  {:<18}{:>8}{:>8}{:>8}{:>9}\n", "length", "median", "90 %", "99 %", "longest");
@@ -229,7 +229,8 @@ void add_data_check_command(CLI::App& data) {
   command
       ->add_option(
           "files", options->files,
-          "TSV or CSV files of pairs, texts, or folders with train.tsv, valid.tsv and test.tsv; "
+          "TSV, CSV or JSON Lines files of pairs, texts, or folders with train.tsv, valid.tsv and "
+          "test.tsv; "
           "the first file, usually the training data, is compared with the others; folders of "
           "graphs, with nodes.tsv and edges.tsv; or files of the kind that data.format names")
       ->type_name("FILE")
@@ -256,7 +257,7 @@ void add_data_check_command(CLI::App& data) {
       "Molecules, sets and numeric targets are checked only if --set names them.\n"
       "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source:\n"
       "{words, characters: {median, percent_90, percent_99, longest, longest_line}}, odd:\n"
-      "[{kind, count, lines}]}]; for pairs also several_targets and target, for CSV columns,\n"
+      "[{kind, count, lines}]}]; for pairs also several_targets and target, for tables columns,\n"
       "for labels labels: {label: lines}; overlaps with the first file: [{path, sources, pairs,\n"
       "examples, new_labels}].\n"
       "For graphs and interactions: files: [{path, counts of each kind, malformed (lines that\n"

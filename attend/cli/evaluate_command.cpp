@@ -323,10 +323,9 @@ void add_evaluate_command(CLI::App& app) {
   auto* command = app.add_subcommand("evaluate", "Measure a model's errors on pairs");
   add_decode_options(*command, *options);
   command
-      ->add_option(
-          "--data", options->data,
-          "TSV, CSV, .conll or .conllu file of pairs, or a folder with test.tsv; for a language "
-          "model also a text")
+      ->add_option("--data", options->data,
+                   "TSV, CSV, JSON Lines, .conll or .conllu file of pairs, or a folder with "
+                   "test.tsv; for a language model also a text")
       ->required();
   command->add_option("--target", options->target,
                       "file of targets, if --data holds only one source per line");

@@ -98,7 +98,8 @@ void add_faithfulness_command(CLI::App& app) {
       "Test over a data set whether answers depend on the tokens that maps point at");
   command->add_option("model", options->folder, "model folder")->required();
   command
-      ->add_option("--data", options->data, "TSV or CSV file of pairs, or a folder with test.tsv")
+      ->add_option("--data", options->data,
+                   "TSV, CSV or JSON Lines file of pairs, or a folder with test.tsv")
       ->required();
   add_column_options(*command, options->source_column, options->target_column);
   command

@@ -119,9 +119,9 @@ void add_training_data_options(CLI::App& command, TrainOptions& options) {
   command.add_option(
       "--data", options.data,
       "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label, or a CSV "
-      "file with a header; for a language model also a text: a folder with train.txt and "
-      "valid.txt, "
-      "or any other file");
+      "file with a header, or JSON Lines; for a language model also a text: a folder with "
+      "train.txt "
+      "and valid.txt, or any other file");
   command.add_option("--target", options.target,
                      "file of targets, if --data holds only one source per line");
   command.add_option("--valid", options.valid, "TSV file, or text, to validate on");

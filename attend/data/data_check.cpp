@@ -404,8 +404,10 @@ class FileCheck {
   OddLines header_{"header", "have a label of their own", "if that is a header, remove it"};
   OddLines quoted_{"quoted", "have a field in quotes with quotes doubled, as in CSV",
                    "quotes are read as text; save the file as CSV, or without them"};
-  OddLines json_{"json", "are objects of JSON",
-                 "they are read as texts; to learn pairs, write two of the fields as TSV or CSV"};
+  OddLines json_{
+      "json", "are objects of JSON",
+      "they are read as texts; to learn pairs, name the file .jsonl and two members, with "
+      "--source-column and --target-column"};
   OddLines unreadable_{"unreadable", "name files that cannot be read",
                        "mend or remove them: training stops there", true};
   OddLines other_form_{"other_form",

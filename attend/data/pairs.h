@@ -51,8 +51,8 @@ struct PairFiles {
   bool is_table() const;
 };
 
-// Opens the table of files that are one. Error also if sources are two columns, and files.pairs is
-// never.
+// Opens files that are a table (PairFiles::is_table). Errors as open_pair_table; also if sources
+// are two columns, and files.pairs is never.
 std::unique_ptr<PairTable> open_table(const PairFiles& files, int64_t maximum_line);
 
 // Returns the place of the TAB before the target of a line of one file; npos without a TAB.
@@ -72,7 +72,7 @@ class PairReader {
   ~PairReader();
 
   bool next(std::string& source, std::string& target);  // false at the end
-  // First line, or CSV row, of the pair that was returned last.
+  // First line, or row of a table, of the pair that was returned last.
   int64_t line() const;
   // Remarks for the user on the part read so far, such as "t.csv: ..": default names taken from the
   // first row of a CSV file, words of a CoNLL-U file with blanks, pairs that were skipped.

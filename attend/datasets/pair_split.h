@@ -14,10 +14,10 @@ namespace attend {
 struct PairSplit {
   PairFiles files;
   std::string folder;       // folder to write into, created if missing
-  std::string column = {};  // CSV column with train, valid or test; empty: drawn at random
+  std::string column = {};  // column of a table with train, valid or test; empty: drawn at random
   uint64_t seed = 1;        // random seed; 80, 10 and 10 per cent of the sources are drawn
-  TextConfig text =
-      {};  // source_units determine which sources are equal; pairs, target: form of a line
+  // Its source_units determine which sources are equal; pairs and target, the form of a line.
+  TextConfig text = {};
 };
 
 // Writes the three tables, each in the order of the files. If parts are drawn, all pairs with

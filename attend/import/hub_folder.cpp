@@ -37,12 +37,10 @@ struct OtherFolder {
 };
 constexpr OtherFolder other_folders[] = {
     {"adapter_config.json",
-     "an adapter of PEFT, which changes another model; merge the two by merge_and_unload() of "
-     "PEFT, "
-     "and save the result"},
+     "an adapter, which changes another model; merge the two by merge_and_unload() of PEFT, and "
+     "save the result"},
     {"model_index.json", "a pipeline of diffusers; only models of transformers are read"},
     {"open_clip_config.json", "a model of OpenCLIP; only models of transformers are read"},
-    {"params.json", "weights in the form of their authors; convert them to transformers first"},
     {"modules.json",
      "a model of sentence-transformers without an encoder of transformers; such models are not "
      "read"}};

@@ -234,9 +234,10 @@ bool CsvReader::next(std::vector<std::string>& fields) {
 bool CsvReader::next(std::string& source, std::string& target) {
   std::vector<std::string> fields;
   if (!next(fields)) return false;
-  source.clear();
-  for (const size_t& each : state_->sources)
-    source.append(&each == state_->sources.data() ? "" : "\t").append(fields[each]);
+  std::vector<std::string_view> texts;
+  texts.reserve(state_->sources.size());
+  for (const size_t each : state_->sources) texts.push_back(fields[each]);
+  source = fmt::format("{}", fmt::join(texts, "\t"));
   target = std::move(fields[state_->target]);
   return true;
 }
@@ -262,6 +263,7 @@ bool CsvReader::goes_on() const { return !state_->broken; }
 
 std::vector<std::string> CsvReader::columns() const {
   std::vector<std::string> sources;
+  sources.reserve(state_->sources.size());
   for (const size_t each : state_->sources) sources.push_back(header()[each]);
   return {fmt::format("{}", fmt::join(sources, ", ")), header()[state_->target]};
 }

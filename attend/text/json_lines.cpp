@@ -36,10 +36,9 @@ Json object_of(std::string_view line, const std::string& where) {
   const std::string_view text = line.substr(line.find_first_not_of(" \t"));
   if (!text.starts_with('{') || text.find('}') == text.npos)
     fail(
-        "{}: is not an object; each line must be a whole one, such as {{\"text\": \"a\", "
-        "\"label\": "
-        "\"b\"}} (jq -c '.[]' writes an array of JSON so)",
-        where);
+        "{}: is not an object; each line must be a whole one, such as {} (jq -c '.[]' writes an "
+        "array of JSON so)",
+        where, R"({"text": "a", "label": "b"})");
   return parse_json(text, where);
 }
 
@@ -69,9 +68,10 @@ bool JsonLinesReader::next(std::string& source, std::string& target) {
     if (!state_->lines.next(line)) return false;
   } while (line.find_first_not_of(" \t") == line.npos);
   const Json object = object_of(line, where());
-  source.clear();
-  for (const std::string& name : sources_)
-    source.append(&name == sources_.data() ? "" : "\t").append(member_of(object, name, where()));
+  std::vector<std::string> texts;
+  texts.reserve(sources_.size());
+  for (const std::string& name : sources_) texts.push_back(member_of(object, name, where()));
+  source = fmt::format("{}", fmt::join(texts, "\t"));
   target = member_of(object, target_, where());
   return true;
 }

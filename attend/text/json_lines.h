@@ -11,8 +11,8 @@
 namespace attend {
 
 // Reads JSON Lines: one object per line. Sources and targets are its members. Texts are unchanged,
-// except that a line break or a TAB becomes a space; numbers and booleans are read as they are
-// written in JSON. Blank lines are skipped.
+// except that a line break or a TAB becomes a space; numbers and booleans become their form in
+// JSON. Blank lines are skipped.
 class JsonLinesReader : public PairTable {
  public:
   // `source_column` as for open_pair_table. Error, naming the file, if a column is not named, or
