@@ -36,8 +36,8 @@ struct OddLines {
 struct FileSummary {
   std::string path;
   bool pairs = false;                     // false: plain text without targets
-  std::vector<std::string> columns = {};  // of a table, for sources and targets
-  int64_t lines = 0;                      // of a table, rows; for files in columns, sentences
+  std::vector<std::string> columns = {};  // names in a table, for sources and targets
+  int64_t lines = 0;                      // rows of a table; for files in columns, sentences
   int64_t media = 0;                      // images or sounds read that sources name
   int64_t repeated = 0;         // repeated lines, including other spellings of the same molecule
   int64_t several_targets = 0;  // sources with more than one target

@@ -217,7 +217,7 @@ void predict(Service& service, const ServedModel& served, const HttpReply& reply
 // Whether the model answers texts that do not continue their sources, such as translations.
 bool translates(const Model& model) {
   const AnswerKind& kind = model.answer_kind();
-  return kind.is_searched() && !kind.continues();
+  return kind.has_answers() && kind.is_searched() && kind.length(1) == 0 && !kind.continues();
 }
 
 // The answers as Hugging Face's client reads them, [{"translation_text"}].

@@ -377,6 +377,11 @@ class Routes(program.Case):
         self.assertEqual(self.server.answer("/", model="text", inputs=["the cat sat", "my dog"]), [first, second])
         self.assertEqual(self.server.answer("/", model="reviews", inputs="dull plot", raw_scores=False), labels)
         self.assertEqual(self.server.answer("/", model="reviews", inputs=[["dull plot"]]), [labels])
+        # Hugging Face's client sends parameters with every text.
+        self.assertEqual(self.server.answer("/", model="reviews", inputs="dull plot", parameters={}), labels)
+        self.assertEqual(self.server.answer("/", model="reviews", inputs="dull plot", parameters={"top_k": 1}),
+                         labels[:1])
+        self.assertEqual(self.server.answer("/", model="text", inputs="my dog", parameters={}), [second])
         self.assertEqual(self.refusal("/", 422, model="text", inputs=[["a"]])[:19], "the model gives vec")
         self.assertEqual(self.server.answer("/embed", model="text", inputs="my dog", truncation_direction="right",
                                      prompt_name=None), [second])
