@@ -158,7 +158,7 @@ std::string with_languages(const std::string& bytes, const std::string& path,
 }
 
 std::string source_language(const TokenizerSettings& settings, const TextTokenizer& tokenizer) {
-  const std::string source = said_source(settings);
+  std::string source = said_source(settings);
   check_source(settings, source, tokenizer.languages(), "the tokenizer");
   return source;
 }

@@ -42,7 +42,7 @@ void check_flags(const JsonPosition& place) {
   for (const auto& [key, value] : place.value().items())
     if (key.starts_with("pooling_mode_") &&
         std::none_of(table.begin(), table.end(),
-                     [&](const PoolingName& row) { return row.flag == key; }))
+                     [&flag = key](const PoolingName& row) { return row.flag == flag; }))
       place.member(key.c_str()).refuse("is a pooling that is not read");
 }
 
