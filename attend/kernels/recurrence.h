@@ -60,7 +60,7 @@ struct RecurrenceResult {
   View<S> output;  // [batch, heads, tokens, value_depth]
   Compute<S>* last =
       nullptr;  // states after the last tokens, shape of `initial`; null: not written
-  // For backward: [kept_states(problem), depth, value_depth]; null: not written.
+  // For backward: kept_numbers(problem) numbers; null: not written.
   Compute<S>* kept = nullptr;
 };
 
@@ -83,9 +83,10 @@ struct RecurrenceGradients {
   Compute<S>* initial = nullptr;  // null: not written
 };
 
-// Number of states that backward needs: one per head, sequence and segment of tokens.
+// Count of numbers that backward needs: a state per head, sequence and segment of tokens, then,
+// with the delta rule, u_t / b_t per head and token.
 template <class S>
-int64_t kept_states(const Recurrence<S>& problem);
+int64_t kept_numbers(const Recurrence<S>& problem);
 
 // threads: 0 uses the number of OpenMP. Results are bit-identical for any number. Throws
 // attend::Error on sizes that do not fit, with the name of the argument, and if memory runs out.

@@ -82,8 +82,7 @@ FusedResult run_forward(const RecurrenceInputs& parts, const RecurrenceCall& cal
         at::empty({s.batch, s.heads, s.tokens, s.value_depth}, x.parts[argument::value].options());
     result.state = x.states(x.problem.sequences);
     if (keep)
-      result.kept = at::empty({kernels::kept_states(x.problem), s.depth, s.value_depth},
-                              result.state.options());
+      result.kept = at::empty({kernels::kept_numbers(x.problem)}, result.state.options());
     kernels::recurrence_forward<S>(
         x.problem,
         {view_of<S, S>(result.output), pointer_of<T>(result.state), pointer_of<T>(result.kept)},

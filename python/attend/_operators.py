@@ -142,7 +142,8 @@ def _(query, key, value, decay, strength, initial, offsets, delta, normalise, sc
         sequences = offsets.shape[0] - 1
         segments = tokens // SEGMENT + sequences
     return (value.new_empty(value.shape), value.new_empty((sequences, heads, depth, value_depth), dtype=kept),
-            value.new_empty((batch * heads * segments, depth, value_depth), dtype=kept))
+            value.new_empty((batch * heads * (segments * depth + (tokens if delta else 0)) * value_depth,),
+                            dtype=kept))
 
 
 @torch.library.register_fake("attend_kernels::recurrence_backward")

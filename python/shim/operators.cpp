@@ -281,8 +281,7 @@ std::tuple<Tensor, Tensor, Tensor> recurrence(ATTEND_RECURRENCE) {
   const Tensor output =
       empty_like(value, {value.size(0), value.size(1), value.size(2), value.size(3)});
   const Tensor last = empty_like(value, x.states(), arithmetic);
-  const Tensor kept =
-      empty_like(value, {kept_states(x.call), x.depth(), x.value_depth()}, arithmetic);
+  const Tensor kept = empty_like(value, {kept_numbers(x.call)}, arithmetic);
   recurrence_forward(x.call, array_of(output), array_of(last), array_of(kept), thread_count());
   return {output, last, kept};
 }

@@ -106,9 +106,9 @@ int64_t sequences_of(const RecurrenceCall& call) {
   return call.offsets.given ? call.offsets.size(0) - 1 : call.parts[part::value].size(0);
 }
 
-int64_t kept_states(const RecurrenceCall& call) {
+int64_t kept_numbers(const RecurrenceCall& call) {
   return with_storage(call.parts[part::value].type,
-                      [&]<class S>() { return kernels::kept_states(problem_of<S>(call)); });
+                      [&]<class S>() { return kernels::kept_numbers(problem_of<S>(call)); });
 }
 
 void recurrence_forward(const RecurrenceCall& call, const Array& output, const Array& last,
@@ -132,8 +132,7 @@ void recurrence_backward(const RecurrenceCall& call, const Array& grad_output,
            {{s.batch}, {s.heads}, {s.tokens}, {s.value_depth}});
     expect_contiguous("grad_state", grad_last, type_of<T>,
                       {{problem.sequences}, {s.heads}, {s.depth}, {s.value_depth}});
-    expect_contiguous("kept", kept, type_of<T>,
-                      {{kernels::kept_states(problem)}, {s.depth}, {s.value_depth}});
+    expect_contiguous("kept", kept, type_of<T>, {{kernels::kept_numbers(problem)}});
     kernels::recurrence_backward<S>(
         problem, {view<S>(grad_output), pointer<const T>(grad_last), pointer<const T>(kept)},
         {view<S, S>(gradients[part::query]), view<S, S>(gradients[part::key]),

@@ -33,9 +33,9 @@ struct RecurrenceCall {
 int64_t sequences_of(const RecurrenceCall& call);
 
 // Number of states that backward needs.
-int64_t kept_states(const RecurrenceCall& call);
+int64_t kept_numbers(const RecurrenceCall& call);
 
-// output: as the value; last: [sequences, H, D, Dv]; kept: [kept_states, D, Dv] or absent. Error,
+// output: as the value; last: [sequences, H, D, Dv]; kept: [kept_numbers] or absent. Error,
 // with the name of the argument, if arguments do not fit each other.
 void recurrence_forward(const RecurrenceCall& call, const Array& output, const Array& last,
                         const Array& kept, int threads);

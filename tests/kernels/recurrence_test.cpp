@@ -84,7 +84,7 @@ RecurrenceResults<double> run(const RecurrenceCase& c, const RecurrenceRun& how 
   }
   auto output = unwritten<S>(value.size());
   auto last = unwritten<T>(initial.size());
-  auto kept = unwritten<T>(static_cast<size_t>(kept_states(p) * s.depth * s.value_depth));
+  auto kept = unwritten<T>(static_cast<size_t>(kept_numbers(p)));
   recurrence_forward(
       p, {contiguous(output.data(), s.heads, s.tokens, s.value_depth), last.data(), kept.data()},
       how.threads);

@@ -64,31 +64,60 @@ class RecurrenceChunk {
   bool decays() const { return decay_columns > 0; }
   bool decays_per_row() const { return decay_columns > 1; }
 
-  // Reads the tokens [first, first + rows) of the task, normalises and scales them.
+  // Reads the tokens [first, first + rows) of the task.
   void load(int64_t first, int64_t rows) {
+    load_keys(first, rows);
+    load_queries(first);
+    load_values(first);
+  }
+
+  // Reads keys, strengths and decays; normalises and scales keys.
+  void load_keys(int64_t first, int64_t rows) {
     n = rows;
     const auto& t = tokens_;
     const int64_t from = t.first + first;
-    plan_.query.load(t.batch, t.key_head, from, n, depth, query, columns);
     plan_.key.load(t.batch, t.key_head, from, n, depth, key, columns);
-    plan_.value.load(t.batch, t.head, from, n, plan_.shape.value_depth, value, value_columns);
-    ClearPadding(query, depth, columns);
     ClearPadding(key, depth, columns);
-    ClearPadding(value, plan_.shape.value_depth, value_columns);
-    if (plan_.normalise) {
-      Normalise(query, norms);
-      Normalise(key, norms + n);
-    }
-    if (plan_.scale != 1) ScaleInPlace(query, n * columns, plan_.scale);
+    if (plan_.normalise) Normalise(key, norms + n);
     for (int64_t i = 0; i < n; ++i)
       strength[i] =
           plan_.strength.data == nullptr ? T(1) : *plan_.strength.row(t.batch, t.head, from + i);
-    if (decays()) LoadDecays(from);
+    if (!decays()) return;
+    LoadDecays(from);
+    ScaleRows(since_start, key, key_in);
+    ScaleRows(until_end, key, key_out);
+  }
+
+  // Reads, normalises and scales the queries of the tokens of load_keys().
+  void load_queries(int64_t first) {
+    const auto& t = tokens_;
+    plan_.query.load(t.batch, t.key_head, t.first + first, n, depth, query, columns);
+    ClearPadding(query, depth, columns);
+    if (plan_.normalise) Normalise(query, norms);
+    if (plan_.scale != 1) ScaleInPlace(query, n * columns, plan_.scale);
+    if (decays()) ScaleRows(since_start, query, query_in);
+  }
+
+  // Reads the values of the tokens of load_keys().
+  void load_values(int64_t first) {
+    const auto& t = tokens_;
+    plan_.value.load(t.batch, t.head, t.first + first, n, plan_.shape.value_depth, value,
+                     value_columns);
+    ClearPadding(value, plan_.shape.value_depth, value_columns);
+  }
+
+  // Makes products with the state fetch the rows of the tokens [first, first + rows) of the task.
+  void fetch(int64_t first, int64_t rows, const StoredRows<T>& values) {
+    const auto& t = tokens_;
+    plan_.query.fetch(t.batch, t.key_head, t.first + first, rows, depth, ahead);
+    plan_.key.fetch(t.batch, t.key_head, t.first + first, rows, depth, ahead);
+    values.fetch(t.batch, t.head, t.first + first, rows, plan_.shape.value_depth, ahead);
   }
 
   // Computes A and, with the delta rule, B. Entries above the diagonal are 0.
   void find_pairs() {
     if (decays_per_row()) return FindPairsByRow();
+    if (decays()) FindRatios();
     LoadPanel(key, columns, n, depth, panel, pairs);
     Multiply<T>(n, pairs, depth, {query, columns, 1}, {panel, pairs}, false, {by_query, pairs});
     Lower(by_query, 1);
@@ -99,40 +128,43 @@ class RecurrenceChunk {
 
   // Computes U from the state before the chunk; `unscaled`: U without the strengths, or null.
   void find_updates(const T* state, T* unscaled = nullptr) {
+    if (!plan_.delta) {
+      std::copy_n(value, n * value_columns, update);
+      if (unscaled != nullptr) std::copy_n(value, n * value_columns, unscaled);
+      if (plan_.strength.data != nullptr) ScaleUpdates();
+      return;
+    }
+    Multiply<T>(n, value_columns, depth, {key_in, columns, 1}, {state, value_columns}, false,
+                {update, value_columns}, &ahead);
     const Tag<T> d;
-    if (plan_.delta)
-      Multiply<T>(n, value_columns, depth, {key_in, columns, 1}, {state, value_columns}, false,
-                  {update, value_columns});
-    for (int64_t c = 0; c < value_columns; c += kLanes<T>) {
-      for (int64_t i = 0; i < n; ++i) {
-        auto x = hn::Load(d, value + i * value_columns + c);
-        if (plan_.delta) x = hn::Sub(x, hn::Load(d, update + i * value_columns + c));
-        hn::Store(x, d, update + i * value_columns + c);
-      }
-    }
-    if (plan_.delta) {
-      Solve(unscaled);
-    } else {
-      if (unscaled != nullptr) std::copy_n(update, n * value_columns, unscaled);
-      if (plan_.strength.data == nullptr) return;
-      for (int64_t i = 0; i < n; ++i)
-        ScaleInPlace(update + i * value_columns, value_columns, strength[i]);
-    }
+    for (int64_t a = 0; a < n * value_columns; a += kLanes<T>)
+      hn::Store(hn::Sub(hn::Load(d, value + a), hn::Load(d, update + a)), d, update + a);
+    Solve(unscaled);
+  }
+
+  // Reads U without the strengths, which forward kept, and computes U.
+  void load_updates(int64_t first, T* unscaled) {
+    const auto& t = tokens_;
+    plan_.kept_updates.load(t.batch, t.head, t.first + first, n, plan_.shape.value_depth, unscaled,
+                            value_columns);
+    ClearPadding(unscaled, plan_.shape.value_depth, value_columns);
+    std::copy_n(unscaled, n * value_columns, update);
+    ScaleUpdates();
   }
 
   // output = O, [n, value_columns]
-  void find_output(const T* state, T* output) const {
+  void find_output(const T* state, T* output) {
     Multiply<T>(n, value_columns, depth, {query_in, columns, 1}, {state, value_columns}, false,
-                {output, value_columns});
+                {output, value_columns}, &ahead);
     Multiply<T>(n, value_columns, n, {by_query, pairs, 1}, {update, value_columns}, true,
                 {output, value_columns});
   }
 
   // after = the state at the end of the chunk; may be `state`.
-  void advance(const T* state, T* after) const {
+  void advance(const T* state, T* after) {
     ScaleState(state, after);
     Multiply<T>(depth, value_columns, n, {key_out, 1, columns}, {update, value_columns}, true,
-                {after, value_columns});
+                {after, value_columns}, &ahead);
   }
 
   // scaled = e^(G_n) state; may be `state`.
@@ -169,6 +201,11 @@ class RecurrenceChunk {
       std::fill(rows + i * width + used, rows + (i + 1) * width, T(0));
   }
 
+  void ScaleUpdates() {
+    for (int64_t i = 0; i < n; ++i)
+      ScaleInPlace(update + i * value_columns, value_columns, strength[i]);
+  }
+
   // Keeps 1 / sqrt(x . x + epsilon) of each row for backward.
   void Normalise(T* rows, T* inverse) const {
     const Tag<T> d;
@@ -197,10 +234,6 @@ class RecurrenceChunk {
     for (int64_t a = width; a < count; ++a) since_start[a] = since_start[a - width] * factor[a];
     for (int64_t a = count - width - 1; a >= 0; --a)
       until_end[a] = until_end[a + width] * factor[a + width];
-    ScaleRows(since_start, query, query_in);
-    ScaleRows(since_start, key, key_in);
-    ScaleRows(until_end, key, key_out);
-    if (!decays_per_row()) FindRatios();
   }
 
   // e^g; 0 below the smallest normal number.
@@ -303,6 +336,7 @@ class RecurrenceChunk {
   T* since_start = nullptr;  // e^(G_i)
   T* until_end = nullptr;    // e^(G_n - G_i)
   T* ratio = nullptr;        // e^(G_i - G_j), [n, pairs], with one decay per token
+  RowsAhead ahead;           // fetched by products with the state
 };
 
 // Copies a contiguous [depth, value_depth] state to whole vectors; null: 0.

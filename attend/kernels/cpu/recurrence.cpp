@@ -68,12 +68,6 @@ void check(const Recurrence<S>& p) {
 }
 
 template <class S>
-int64_t segment_of(const Recurrence<S>& p) {
-  const int64_t chunk = p.chunk > 0 ? p.chunk : kChunk;
-  return (kSegment + chunk - 1) / chunk * chunk;
-}
-
-template <class S>
 RecurrencePlan<Compute<S>> plan_of(const Recurrence<S>& p) {
   using T = Compute<S>;
   RecurrencePlan<T> plan;
@@ -91,18 +85,27 @@ RecurrencePlan<Compute<S>> plan_of(const Recurrence<S>& p) {
   plan.offsets = p.offsets;
   plan.sequences = p.offsets == nullptr ? p.shape.batch : p.sequences;
   plan.chunk = p.chunk > 0 ? p.chunk : kChunk;
-  plan.segment = segment_of(p);
+  plan.segment = (kSegment + plan.chunk - 1) / plan.chunk * plan.chunk;
   return plan;
+}
+
+template <class T>
+void set_kept(RecurrencePlan<T>& plan, T* kept) {
+  const RecurrenceShape& s = plan.shape;
+  plan.kept = kept;
+  if (kept == nullptr || !plan.delta) return;
+  plan.kept_updates = StoredRows<T>(
+      contiguous(kept + plan.kept_states() * plan.state_size(), s.heads, s.tokens, s.value_depth));
 }
 
 }  // namespace
 
 template <class S>
-int64_t kept_states(const Recurrence<S>& p) {
-  const int64_t segment = segment_of(p);
-  const int64_t per_head = p.offsets == nullptr ? (p.shape.tokens + segment - 1) / segment
-                                                : p.shape.tokens / segment + p.sequences;
-  return p.shape.batch * p.shape.heads * per_head;
+int64_t kept_numbers(const Recurrence<S>& p) {
+  const auto plan = plan_of(p);
+  const RecurrenceShape& s = p.shape;
+  const int64_t updates = p.delta ? s.batch * s.heads * s.tokens * s.value_depth : 0;
+  return plan.kept_states() * plan.state_size() + updates;
 }
 
 template <class S>
@@ -114,7 +117,7 @@ void recurrence_forward(const Recurrence<S>& problem, const RecurrenceResult<S>&
   auto plan = plan_of(problem);
   plan.output = StoredRows<Compute<S>>(result.output);
   plan.last = result.last;
-  plan.kept = result.kept;
+  set_kept(plan, result.kept);
   const auto forward = recurrence_forward_task<Compute<S>>();
   run_tasks<Compute<S>>(plan.tasks(), threads,
                         [&](int64_t task, auto& arena) { forward(plan, task, arena); });
@@ -128,12 +131,12 @@ void recurrence_backward(const Recurrence<S>& problem, const RecurrenceUpstream<
   const RecurrenceShape& s = problem.shape;
   const int64_t rows = s.batch * s.heads * s.tokens;
   check_numbers("grad_output", upstream.grad_output.data, rows * s.value_depth);
-  check_numbers("kept", upstream.kept, kept_states(problem) * s.depth * s.value_depth);
+  check_numbers("kept", upstream.kept, kept_numbers(problem));
   check_numbers("the gradient of query", gradients.query.data, rows * s.depth);
   check_numbers("the gradient of key", gradients.key.data, rows * s.depth);
   check_numbers("the gradient of value", gradients.value.data, rows * s.value_depth);
   auto plan = plan_of(problem);
-  plan.kept = const_cast<T*>(upstream.kept);
+  set_kept(plan, const_cast<T*>(upstream.kept));
   plan.grad_output = StoredRows<T>(upstream.grad_output);
   plan.grad_last = upstream.grad_last;
   plan.grad_query = StoredRows<T>(gradients.query);
@@ -148,7 +151,7 @@ void recurrence_backward(const Recurrence<S>& problem, const RecurrenceUpstream<
 }
 
 #define ATTEND_RECURRENCE(S)                                                               \
-  template int64_t kept_states(const Recurrence<S>&);                                      \
+  template int64_t kept_numbers(const Recurrence<S>&);                                     \
   template void recurrence_forward(const Recurrence<S>&, const RecurrenceResult<S>&, int); \
   template void recurrence_backward(const Recurrence<S>&, const RecurrenceUpstream<S>&,    \
                                     const RecurrenceGradients<S>&, int);

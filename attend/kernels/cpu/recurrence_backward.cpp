@@ -26,22 +26,37 @@ void SegmentGradients(const RecurrencePlan<T>& plan, RecurrenceChunk<T>& chunk,
   const int64_t width = chunk.value_columns, size = plan.shape.depth * width;
   const int64_t chunks = (end - begin + plan.chunk - 1) / plan.chunk;
   T* const own_update = chunk.update;
+  const StoredRows<T>& values = plan.delta ? plan.kept_updates : plan.value;
   const auto load = [&](int64_t c) {
     const int64_t first = begin + c * plan.chunk;
-    chunk.load(first, std::min(plan.chunk, end - first));
+    chunk.load_keys(first, std::min(plan.chunk, end - first));
     chunk.update = arrays.updates + c * plan.chunk * width;
     return first;
   };
   for (int64_t c = 0; c < chunks; ++c) {
     T* const state = arrays.states + c * size;
-    load(c);
-    if (plan.delta) chunk.find_pairs();
-    chunk.find_updates(state, arrays.unscaled + c * plan.chunk * width);
+    T* const unscaled = arrays.unscaled + c * plan.chunk * width;
+    const int64_t first = load(c), next = first + chunk.n;
+    chunk.ahead.restart();
+    chunk.fetch(next, std::min(plan.chunk, end - next), values);
+    chunk.ahead.divide(ProductSteps<T>(plan.shape.depth, width));
+    if (plan.delta) {
+      chunk.load_updates(first, unscaled);
+    } else {
+      chunk.load_values(first);
+      chunk.find_updates(state, unscaled);
+    }
     if (c + 1 == chunks) break;
     chunk.advance(state, state + size);
   }
   for (int64_t c = chunks - 1; c >= 0; --c) {
     const int64_t first = load(c);
+    chunk.load_queries(first);
+    chunk.ahead.restart();
+    gradient.fetch(first);
+    if (first == begin && begin > 0) chunk.fetch(begin - plan.segment, plan.chunk, values);
+    chunk.ahead.divide(4 * ProductSteps<T>(chunk.n, chunk.columns) +
+                       ProductSteps<T>(plan.shape.depth, width));
     chunk.find_pairs();
     gradient.run(first, arrays.states + c * size, arrays.unscaled + c * plan.chunk * width,
                  grad_state);

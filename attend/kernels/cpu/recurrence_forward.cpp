@@ -81,19 +81,33 @@ void RecurrenceForward(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& ar
   const int64_t columns = chunk.value_columns, size = plan.state_size();
   T* const state = arena.take(plan.shape.depth * columns);
   T* const output = arena.take(plan.chunk * columns);
+  const bool keep_updates = plan.kept != nullptr && plan.delta;
+  T* const unscaled = keep_updates ? arena.take(plan.chunk * columns) : nullptr;
   LoadState(plan, plan.initial == nullptr ? nullptr : plan.initial + task * size, state, columns);
   for (int64_t first = 0; first < tokens.count; first += plan.chunk) {
     if (plan.kept != nullptr && first % plan.segment == 0)
       StoreState(plan, state, columns, plan.kept + (tokens.kept + first / plan.segment) * size);
     chunk.load(first, std::min(plan.chunk, tokens.count - first));
+    const int64_t next = first + chunk.n;
+    chunk.ahead.restart();
+    chunk.fetch(next, std::min(plan.chunk, tokens.count - next), plan.value);
+    plan.output.fetch(tokens.batch, tokens.head, tokens.first + first, chunk.n,
+                      plan.shape.value_depth, chunk.ahead);
+    plan.kept_updates.fetch(tokens.batch, tokens.head, tokens.first + first, chunk.n,
+                            plan.shape.value_depth, chunk.ahead);
+    chunk.ahead.divide(2 * ProductSteps<T>(chunk.n, columns) +
+                       ProductSteps<T>(plan.shape.depth, columns));
+    if (!step) chunk.find_pairs();
+    if (!step || keep_updates) chunk.find_updates(state, unscaled);
     if (step) {
       Step(chunk, plan.delta, state, state, output);
     } else {
-      chunk.find_pairs();
-      chunk.find_updates(state);
       chunk.find_output(state, output);
       chunk.advance(state, state);
     }
+    if (keep_updates)
+      plan.kept_updates.store(unscaled, columns, tokens.batch, tokens.head, tokens.first + first,
+                              chunk.n, plan.shape.value_depth);
     plan.output.store(output, columns, tokens.batch, tokens.head, tokens.first + first, chunk.n,
                       plan.shape.value_depth);
   }

@@ -40,6 +40,17 @@ class RecurrenceGradient {
     ends_ = arena.take(rows * x_.decay_columns);
   }
 
+  // Makes run() fetch the rows that it writes, and gradients of outputs of the chunk before.
+  void fetch(int64_t first) {
+    const auto& t = tokens_;
+    const int64_t from = t.first + first, value_depth = plan_.shape.value_depth;
+    plan_.grad_query.fetch(t.batch, t.head, from, x_.n, x_.depth, x_.ahead);
+    plan_.grad_key.fetch(t.batch, t.head, from, x_.n, x_.depth, x_.ahead);
+    plan_.grad_value.fetch(t.batch, t.head, from, x_.n, value_depth, x_.ahead);
+    plan_.grad_output.fetch(t.batch, t.head, from - plan_.chunk,
+                            first < plan_.chunk ? 0 : plan_.chunk, value_depth, x_.ahead);
+  }
+
   // Computes and stores the gradients of the tokens [first, first + n). `state`: S before the
   // chunk, `unscaled`: U without the strengths.
   void run(int64_t first, const T* state, const T* unscaled, T* grad_state) {
@@ -82,20 +93,42 @@ class RecurrenceGradient {
     Multiply<T>(n, width, n, {x_.by_query, 1, x_.pairs}, {grad_output_, width}, false,
                 {grad_update_, width});
     Multiply<T>(n, width, x_.depth, {x_.key_out, x_.columns, 1}, {grad_state, width}, true,
-                {grad_update_, width});
+                {grad_update_, width}, &x_.ahead);
+    int64_t c = 0;
+    for (; c + 4 * kLanes<T> <= width; c += 4 * kLanes<T>) FindValueGradients<4>(c);
+    for (; c < width; c += kLanes<T>) FindValueGradients<1>(c);
     const Tag<T> d;
-    for (int64_t j = n - 1; j >= 0; --j) {
-      const auto strength = Set<T>(x_.strength[j]);
+    for (int64_t j = 0; j < n; ++j) {
       auto dot = hn::Zero(d);
-      for (int64_t c = 0; c < width; c += kLanes<T>) {
-        auto sum = hn::Load(d, grad_update_ + j * width + c);
-        for (int64_t i = j + 1; plan_.delta && i < n; ++i)
-          sum = hn::NegMulAdd(Set<T>(x_.by_key[i * x_.pairs + j]),
-                              hn::Load(d, grad_value_ + i * width + c), sum);
-        dot = hn::MulAdd(sum, hn::Load(d, unscaled + j * width + c), dot);
-        hn::Store(hn::Mul(strength, sum), d, grad_value_ + j * width + c);
-      }
+      for (int64_t a = j * width; a < (j + 1) * width; a += kLanes<T>)
+        dot = hn::MulAdd(hn::Load(d, grad_update_ + a), hn::Load(d, unscaled + a), dot);
       grad_strength_[j] = SumLanes<T>(dot);
+    }
+  }
+
+  // Subtracts sum_(i > j) B_ij dV_i from dU_j and computes dV_j in kV vectors of columns.
+  template <int kV>
+  void FindValueGradients(int64_t c) {
+    const Tag<T> d;
+    const int64_t n = x_.n, width = x_.value_columns;
+    for (int64_t j = n - 1; j >= 0; --j) {
+      T* const to = grad_update_ + j * width + c;
+      Vec<T> sum[kV];
+#pragma GCC unroll 4
+      for (int v = 0; v < kV; ++v) sum[v] = hn::Load(d, to + v * kLanes<T>);
+      for (int64_t i = j + 1; plan_.delta && i < n; ++i) {
+        const auto b = Set<T>(x_.by_key[i * x_.pairs + j]);
+        const T* const later = grad_value_ + i * width + c;
+#pragma GCC unroll 4
+        for (int v = 0; v < kV; ++v)
+          sum[v] = hn::NegMulAdd(b, hn::Load(d, later + v * kLanes<T>), sum[v]);
+      }
+      const auto strength = Set<T>(x_.strength[j]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kV; ++v) {
+        hn::Store(sum[v], d, to + v * kLanes<T>);
+        hn::Store(hn::Mul(strength, sum[v]), d, grad_value_ + j * width + c + v * kLanes<T>);
+      }
     }
   }
 
@@ -122,13 +155,13 @@ class RecurrenceGradient {
     const int64_t used = plan_.shape.value_depth;
     LoadPanel(grad_state, width, x_.depth, used, columns_of_state_, columns);
     Multiply<T>(n, columns, used, {x_.update, width, 1}, {columns_of_state_, columns}, false,
-                {grad_key_out_, columns});
+                {grad_key_out_, columns}, &x_.ahead);
     LoadPanel(state, width, x_.depth, used, columns_of_state_, columns);
     Multiply<T>(n, columns, used, {grad_output_, width, 1}, {columns_of_state_, columns}, false,
-                {grad_query_, columns});
+                {grad_query_, columns}, &x_.ahead);
     if (plan_.delta) {
       Multiply<T>(n, columns, used, {grad_value_, width, 1}, {columns_of_state_, columns}, false,
-                  {grad_key_, columns});
+                  {grad_key_, columns}, &x_.ahead);
       ScaleInPlace(grad_key_, n * columns, T(-1));
     } else {
       std::fill_n(grad_key_, n * columns, T(0));
@@ -145,11 +178,11 @@ class RecurrenceGradient {
                 grad_key_ + a);
     x_.ScaleState(grad_state, grad_state);
     Multiply<T>(x_.depth, width, n, {x_.query_in, 1, columns}, {grad_output_, width}, true,
-                {grad_state, width});
+                {grad_state, width}, &x_.ahead);
     if (!plan_.delta) return;
     ScaleInPlace(grad_value_, n * width, T(-1));
     Multiply<T>(x_.depth, width, n, {x_.key_in, 1, columns}, {grad_value_, width}, true,
-                {grad_state, width});
+                {grad_state, width}, &x_.ahead);
     ScaleInPlace(grad_value_, n * width, T(-1));
   }
 

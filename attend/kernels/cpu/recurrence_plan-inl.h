@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "attend/kernels/cpu/half_rows-inl.h"
 #include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/cpu/rows_ahead-inl.h"
 #include "attend/kernels/recurrence.h"
 
 // Plans of the linear recurrences. A task is one sequence of one head.
@@ -29,6 +31,7 @@ class StoredRows {
         batch_bytes_(view.batch_stride * int64_t{sizeof(S)}),
         head_bytes_(view.head_stride * int64_t{sizeof(S)}),
         row_bytes_(view.row_stride * int64_t{sizeof(S)}),
+        number_bytes_(sizeof(S)),
         stride_(view.row_stride),
         load_(&load_rows<std::remove_const_t<S>>),
         store_(&store_rows<std::remove_const_t<S>>) {}
@@ -42,10 +45,22 @@ class StoredRows {
              int64_t rows, int64_t columns) const {
     store_(from, from_stride, rows, columns, row(batch, head, first), stride_);
   }
+  void fetch(int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t columns,
+             RowsAhead& ahead) const {
+    if (data_ == nullptr) return;
+    ahead.add(row(batch, head, first), row_bytes_, rows, columns * number_bytes_);
+  }
 
  private:
   char* row(int64_t batch, int64_t head, int64_t first) const {
     return data_ + batch * batch_bytes_ + head * head_bytes_ + first * row_bytes_;
+  }
+
+  static void copy_rows(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
+                        int64_t to_stride) {
+    if (from_stride == columns && to_stride == columns) columns *= std::exchange(rows, 1);
+    for (int64_t r = 0; r < rows; ++r)
+      std::copy_n(from + r * from_stride, columns, to + r * to_stride);
   }
 
   template <class S>
@@ -53,8 +68,7 @@ class StoredRows {
                         int64_t to_stride) {
     const auto* data = static_cast<const S*>(from);
     if constexpr (std::is_same_v<S, T>) {
-      for (int64_t r = 0; r < rows; ++r)
-        std::copy_n(data + r * stride, columns, to + r * to_stride);
+      copy_rows(data, stride, rows, columns, to, to_stride);
     } else {
       widen_block(RowBlock<const S>{data, stride}, rows, columns, RowBlock<T>{to, to_stride});
     }
@@ -65,15 +79,14 @@ class StoredRows {
                          void* to, int64_t stride) {
     auto* data = static_cast<S*>(to);
     if constexpr (std::is_same_v<S, T>) {
-      for (int64_t r = 0; r < rows; ++r)
-        std::copy_n(from + r * from_stride, columns, data + r * stride);
+      copy_rows(from, from_stride, rows, columns, data, stride);
     } else {
       narrow_block(RowBlock<const T>{from, from_stride}, rows, columns, RowBlock<S>{data, stride});
     }
   }
 
   char* data_ = nullptr;
-  int64_t batch_bytes_ = 0, head_bytes_ = 0, row_bytes_ = 0, stride_ = 0;
+  int64_t batch_bytes_ = 0, head_bytes_ = 0, row_bytes_ = 0, number_bytes_ = 0, stride_ = 0;
   void (*load_)(const void*, int64_t, int64_t, int64_t, T*, int64_t) = nullptr;
   void (*store_)(const T*, int64_t, int64_t, int64_t, void*, int64_t) = nullptr;
 };
@@ -89,7 +102,9 @@ struct RecurrencePlan {
   const int64_t* offsets = nullptr;
   int64_t sequences = 0, chunk = 0, segment = 0;
   T* last = nullptr;
-  T* kept = nullptr;  // written by forward, read by backward
+  // Written by forward, read by backward: states, and with the delta rule u_t / b_t.
+  T* kept = nullptr;
+  StoredRows<T> kept_updates;
   // Backward only.
   StoredRows<T> grad_output, grad_query, grad_key, grad_value;
   const T* grad_last = nullptr;
@@ -98,6 +113,12 @@ struct RecurrencePlan {
 
   int64_t tasks() const { return sequences * shape.heads; }
   int64_t state_size() const { return shape.depth * shape.value_depth; }
+  // Rounded up for each sequence, no two sequences share an index.
+  int64_t kept_per_head() const {
+    return offsets == nullptr ? (shape.tokens + segment - 1) / segment
+                              : shape.tokens / segment + sequences;
+  }
+  int64_t kept_states() const { return shape.batch * shape.heads * kept_per_head(); }
 };
 
 // The tokens of one task.
@@ -113,11 +134,8 @@ struct RecurrenceTokens {
     key_head = head / (plan.shape.heads / plan.shape.key_heads);
     first = ragged ? plan.offsets[sequence] : 0;
     count = ragged ? plan.offsets[sequence + 1] - first : plan.shape.tokens;
-    // Rounded up for each sequence, no two sequences share an index.
     const int64_t before = first / plan.segment + (ragged ? sequence : 0);
-    const int64_t per_head = ragged ? plan.shape.tokens / plan.segment + plan.sequences
-                                    : (plan.shape.tokens + plan.segment - 1) / plan.segment;
-    kept = (batch * plan.shape.heads + head) * per_head + before;
+    kept = (batch * plan.shape.heads + head) * plan.kept_per_head() + before;
   }
 };
 
