@@ -5,6 +5,7 @@
 #include "attend/base/error.h"
 #include "attend/decode/packed_state-inl.h"
 #include "attend/decode/packed_tensors-inl.h"
+#include "attend/kernels/attention.h"
 
 namespace attend {
 namespace {
@@ -42,9 +43,6 @@ Tensor without_padding(const Tensor& x, const std::vector<int64_t>& lengths) {
 }
 
 }  // namespace
-
-// encode() attends key by key; for longer sequences the tiles of attention() are faster.
-constexpr int64_t longest_encoded = 128;
 
 bool PackedStack::takes(const TransformerStack& stack) {
   return takes_layers(stack) && stack.config().owners.empty();
@@ -223,10 +221,10 @@ void PackedStack::add(State& state, const Norm& norm, const Sublayer& sublayer) 
   if (!config_.normalise_first) normalise(state, norm, state.x.data());
 }
 
-// x += f(in). `keys` returns the keys for the rows of a group, given the first row.
-template <class Keys>
+// x += f(in). contexts(to, stride) computes the contexts of the queries.
+template <class Contexts>
 void PackedStack::attend(State& state, const Heads& heads, const float* in,
-                         const Keys& keys) const {
+                         const Contexts& contexts) const {
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t wide = heads.query.padded_columns();
   kernels::packed_products({.rows = state.rows,
@@ -239,21 +237,7 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
     heads.rotation.rotate({state.rows, heads.heads, heads.depth, wide, state.query.data()},
                           state.turns);
   float* context = with_room(state.context, state.rows * wide);
-  int64_t first = 0;
-  for (const State::Group& group : state.groups) {
-    kernels::CachedAttention problem = keys(group, first);
-    problem.rows = group.count * (state.rows / state.count);
-    problem.heads = heads.heads;
-    problem.key_heads = heads.key_heads;
-    problem.depth = problem.value_depth = heads.depth;
-    problem.scale = heads.scale;
-    problem.query = state.query.data() + first * wide;
-    problem.query_stride = wide;
-    problem.context = context + first * wide;
-    problem.context_stride = wide;
-    kernels::cached_attention(problem);
-    first += problem.rows;
-  }
+  contexts(context, wide);
   if (heads.gate.columns() > 0) {
     float* gate = with_room(state.hidden, state.rows * wide);
     kernels::packed_products({.rows = state.rows,
@@ -272,6 +256,29 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
                             .accumulate = true,
                             .out = state.x.data(),
                             .out_stride = stride});
+}
+
+// `keys` returns the keys for the rows of a group, given the first row.
+template <class Keys>
+void PackedStack::attend_cached(State& state, const Heads& heads, const float* in,
+                                const Keys& keys) const {
+  attend(state, heads, in, [&](float* context, int64_t wide) {
+    int64_t first = 0;
+    for (const State::Group& group : state.groups) {
+      kernels::CachedAttention problem = keys(group, first);
+      problem.rows = group.count * (state.rows / state.count);
+      problem.heads = heads.heads;
+      problem.key_heads = heads.key_heads;
+      problem.depth = problem.value_depth = heads.depth;
+      problem.scale = heads.scale;
+      problem.query = state.query.data() + first * wide;
+      problem.query_stride = wide;
+      problem.context = context + first * wide;
+      problem.context_stride = wide;
+      kernels::cached_attention(problem);
+      first += problem.rows;
+    }
+  });
 }
 
 float* PackedStack::keys_and_values(State& state, const Heads& heads, const float* in, int64_t rows,
@@ -301,7 +308,7 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   for (auto step = newest.end() - positions; step != newest.end(); ++step, fresh += slot)
     step->block->keep(layers_[index].cached, step->position, state.count, fresh, positions * slot);
   const bool several = !state.reader_lengths.empty();
-  attend(state, heads, in, [&](const State::Group& group, int64_t first) {
+  attend_cached(state, heads, in, [&](const State::Group& group, int64_t first) {
     state.slots.clear();
     for (const State::Step& step : group.steps)
       state.slots.push_back(step.block->key(layers_[index].cached, step.position));
@@ -322,11 +329,10 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   });
 }
 
-// Cross-attention or an encoder's self-attention: each row reads one source, in the kept layer
-// `index`.
+// Cross-attention: each row reads one source, in the kept layer `index`.
 void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
                               float* weights) const {
-  attend(state, heads, in, [&](const State::Group& group, int64_t first) {
+  attend_cached(state, heads, in, [&](const State::Group& group, int64_t first) {
     const State::Block& source = *group.source;
     state.slots.clear();
     for (int64_t j = 0; j < source.positions; ++j) state.slots.push_back(source.key(index, j));
@@ -341,6 +347,30 @@ void PackedStack::read_source(State& state, const Heads& heads, size_t index, co
         .place_stride = source.row_stride(),
         .value_offset = source.value_offset(),
         .weights = weights};
+  });
+}
+
+// An encoder's self-attention over sequences of these lengths, one after another.
+void PackedStack::read_sequences(State& state, const Heads& heads,
+                                 const std::vector<int64_t>& lengths, const float* in) const {
+  const int64_t slot = 2 * heads.width();
+  const float* fresh =
+      keys_and_values(state, heads, in, state.rows, up_to(config_.depth, PackedMatrix::panel));
+  attend(state, heads, in, [&](float* context, int64_t wide) {
+    const float* query = state.query.data();
+    for (const int64_t length : lengths) {
+      kernels::Problem<float> problem;
+      problem.shape = {1, heads.heads, heads.key_heads, length, length, heads.depth, heads.depth};
+      problem.score.scale = heads.scale;
+      problem.query = {query, 0, heads.depth, wide};
+      problem.key = {fresh, 0, heads.depth, slot};
+      problem.value = {fresh + heads.width(), 0, heads.depth, slot};
+      kernels::attention_forward<float>(problem, {{context, 0, heads.depth, wide}},
+                                        at::get_num_threads());
+      query += length * wide;
+      fresh += length * slot;
+      context += length * wide;
+    }
   });
 }
 
@@ -449,29 +479,14 @@ bool PackedStack::encodes(const TransformerStack& stack) {
          reads_all_by_softmax(stack.config().self[0].choices, /*itself=*/false);
 }
 
-bool PackedStack::encodes_length(int64_t length) { return length <= longest_encoded; }
-
 Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   State state;
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const std::vector<int64_t> counts = lengths_or_all(lengths, x);
   state.begin(without_padding(x, counts), stride);
-  // The cache is read once, soon after it is written: rounding it gains nothing.
-  const auto block = std::make_shared<State::Block>(State::make_block(
-      kernels::CacheType::float32, 1, x.size(0), x.size(1), layers_[0].self.width()));
-  state.count = state.rows;
-  state.groups = {{.count = state.rows, .source = block}};
-  for (size_t b = 0; b < counts.size(); ++b) {
-    const auto count = static_cast<size_t>(counts[b]);
-    state.sources.insert(state.sources.end(), count, static_cast<int32_t>(b));
-    state.lengths.insert(state.lengths.end(), count, counts[b]);
-  }
   pass(state, [&](size_t i) {
     const Heads& heads = layers_[i].self;
-    add(state, heads.norm, [&](const float* in) {
-      block->keep_sources(0, counts, keys_and_values(state, heads, in, state.rows, stride));
-      read_source(state, heads, 0, in, nullptr);
-    });
+    add(state, heads.norm, [&](const float* in) { read_sequences(state, heads, counts, in); });
   });
   Tensor encoded = at::zeros({x.size(0), x.size(1), config_.depth});
   const float* from = state.x.data();

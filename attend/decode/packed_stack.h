@@ -50,10 +50,8 @@ class PackedStack {
   };
   Vectors step(const at::Tensor& x, State& state, bool with_weights) const;
 
-  // Whether encode() supports the stack (no source, bias or rotation, each position reads all) and
-  // sequences of this length.
+  // Whether encode() supports the stack: no source, bias or rotation; each position reads all.
   static bool encodes(const TransformerStack& stack);
-  static bool encodes_length(int64_t length);
 
   // Encodes whole sequences x [B, T, depth] with lengths [B] (undefined: no padding), as
   // TransformerStack::forward without a generator.
@@ -98,14 +96,18 @@ class PackedStack {
   template <class Sublayer>
   void add(State& state, const Norm& norm, const Sublayer& sublayer) const;
   void normalise(const State& state, const Norm& norm, float* out) const;
+  template <class Contexts>
+  void attend(State& state, const Heads& heads, const float* in, const Contexts& contexts) const;
   template <class Keys>
-  void attend(State& state, const Heads& heads, const float* in, const Keys& keys) const;
+  void attend_cached(State& state, const Heads& heads, const float* in, const Keys& keys) const;
   // Computes the keys and values [rows, 2 width] of rows of vectors, in scratch memory.
   static float* keys_and_values(State& state, const Heads& heads, const float* in, int64_t rows,
                                 int64_t stride);
   void read_self(State& state, size_t layer, const float* in, float* weights) const;
   void read_source(State& state, const Heads& heads, size_t layer, const float* in,
                    float* weights) const;
+  void read_sequences(State& state, const Heads& heads, const std::vector<int64_t>& lengths,
+                      const float* in) const;
   template <class Attention>
   void pass(State& state, const Attention& attention) const;
   void feed_forward(State& state, const Layer& layer, const float* in) const;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "attend/data/batches.h"
@@ -9,11 +8,11 @@
 namespace attend {
 
 // Divides the pairs `order` into batches of up to `size`, sorted by their first pair. The sources
-// of a batch have equal length, or several lengths for which `may_pad` is true. Such mixed batches
+// of a batch have equal length, or several lengths if `may_pad` is true. Such mixed batches
 // hold the rest after full batches; neighbours in length are joined, and padding at most doubles
 // the tokens.
 std::vector<std::vector<int64_t>> length_batches(
     const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, size_t size,
-    const std::function<bool(int64_t length)>& may_pad);
+    bool may_pad);
 
 }  // namespace attend

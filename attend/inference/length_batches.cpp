@@ -36,16 +36,16 @@ class PaddedBatch {
 
 }  // namespace
 
-std::vector<std::vector<int64_t>> length_batches(
-    const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, size_t size,
-    const std::function<bool(int64_t length)>& may_pad) {
+std::vector<std::vector<int64_t>> length_batches(const std::vector<EncodedPair>& pairs,
+                                                 const std::vector<int64_t>& order, size_t size,
+                                                 bool may_pad) {
   std::map<int64_t, std::vector<int64_t>> by_length;
   for (const int64_t i : order)
     by_length[pairs[static_cast<size_t>(i)].source_length()].push_back(i);
   std::vector<std::vector<int64_t>> batches;
   PaddedBatch padded;
   for (const auto& [length, all] : by_length) {
-    const size_t alone = may_pad(length) ? all.size() / size * size : all.size();
+    const size_t alone = may_pad ? all.size() / size * size : all.size();
     for (size_t first = 0; first < alone; first += size) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
       const size_t count = std::min(size, alone - first);

@@ -98,11 +98,11 @@ bool Predictor::wants_equal_lengths() const {
                      [](const auto& network) { return network->wants_equal_lengths(); });
 }
 
-bool Predictor::may_pad(int64_t length, const SearchOptions& options) const {
+bool Predictor::may_pad(const SearchOptions& options) const {
   const SearchOptions asked = search_options(options);
   return !asked.with_weights && asked.coverage_penalty == 0 &&
          std::all_of(networks_.begin(), networks_.end(),
-                     [&](const auto& network) { return network->pads_exactly(length); });
+                     [&](const auto& network) { return network->pads_exactly(); });
 }
 
 void Predictor::read_text(const std::string& text, const TextCodec& codec, Answer& answer,
@@ -173,7 +173,7 @@ Predictor::Reading Predictor::read_all(const std::vector<std::string>& texts) co
 
 void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
                            int64_t maximum, const BatchWork& work, const BatchWork& tell,
-                           const std::function<bool(int64_t length)>& may_pad) {
+                           bool may_pad) {
   const auto count = static_cast<int64_t>(order.size());
   const CountedCall call(calls_);
   // Small inputs are also distributed over this call's share of the threads; large ones form full
@@ -227,8 +227,8 @@ void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& bat
     ends.push_back(parts.size());
   }
   std::vector<Tensor> steps(parts.size()), weights(parts.size());
-  for (const auto& group : length_batches(parts, in_order(parts.size()), sentences_per_batch,
-                                          [&](int64_t n) { return may_pad(n, options); })) {
+  for (const auto& group :
+       length_batches(parts, in_order(parts.size()), sentences_per_batch, may_pad(options))) {
     const auto [values, rows] = mean_first_steps(parts, group, options.with_weights);
     for (size_t i = 0; i < group.size(); ++i) {
       const auto part = static_cast<size_t>(group[i]);

@@ -136,10 +136,9 @@ class Predictor {
   // Calls `work` in parallel with the length_batches() of the pairs, of up to `maximum` pairs.
   // Batches with an earlier first pair start earlier. The calling thread calls the second function
   // with each finished batch.
-  void in_batches(
-      const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, int64_t maximum,
-      const BatchWork& work, const BatchWork& tell = {},
-      const std::function<bool(int64_t length)>& may_pad = [](int64_t) { return false; });
+  void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
+                  int64_t maximum, const BatchWork& work, const BatchWork& tell = {},
+                  bool may_pad = false);
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Throws the error, or records it if bad sources are skipped.
@@ -155,8 +154,8 @@ class Predictor {
                       const SearchOptions& options);
   Candidate candidate_of(StepAnswer read) const;
   bool wants_equal_lengths() const;
-  // Whether sources of that length may share a batch with other lengths.
-  bool may_pad(int64_t length, const SearchOptions& options) const;
+  // Whether sources of different lengths may share a batch.
+  bool may_pad(const SearchOptions& options) const;
 
   const PairModel model_;
   const AnswerKind& kind_;

@@ -186,7 +186,7 @@ void Predictor::answer_each(std::vector<Request> requests) {
     while (!search.is_done()) search.step();
   };
   in_batches(group.encoded(), group.searched(), sentences_per_batch, compute, deliver,
-             [&](int64_t length) { return may_pad(length, options); });
+             may_pad(options));
 }
 
 std::vector<Answer> Predictor::answer(const std::vector<std::string>& sources,
@@ -240,9 +240,8 @@ class Predictor::ArrivingCall {
                                                  --answering_;
                                                  its_group.deliver(i);
                                                });
-    for (auto& batch :
-         length_batches(group.encoded(), group.searched(), sentences_per_batch,
-                        [&](int64_t length) { return predictor_.may_pad(length, options_); }))
+    for (auto& batch : length_batches(group.encoded(), group.searched(), sentences_per_batch,
+                                      predictor_.may_pad(options_)))
       batches_.push_back({group, std::move(batch)});
     return true;
   }

@@ -76,10 +76,9 @@ class PairNetwork : public torch::nn::Module {
   // its source cannot pad it.
   virtual bool wants_equal_lengths() const { return false; }
 
-  // Whether padding to this length leaves the log probabilities of steps bit-identical. If true for
-  // the lengths of all sources in a call of start(), results equal unbatched decoding. Not
-  // guaranteed for weights, with gradients or with a watch.
-  virtual bool pads_exactly(int64_t /*length*/) const { return false; }
+  // Whether padding leaves the log probabilities of steps bit-identical. Results then equal
+  // unbatched decoding. Not guaranteed for weights, with gradients or with a watch.
+  virtual bool pads_exactly() const { return false; }
 
   // The vectors [B, S, depth] of the encoded sources. Error if the network has no encoder.
   virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,

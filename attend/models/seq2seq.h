@@ -63,7 +63,7 @@ class Seq2Seq : public PairNetwork {
                                        const Pass& pass) override;
   bool pack(WeightType weights) override;
   // A recurrence skips padding, but self-attention and means sum over all positions.
-  bool pads_exactly(int64_t /*length*/) const override {
+  bool pads_exactly() const override {
     return packed_ != nullptr && encoder_ && !self_;
   }
   bool attends() const override { return attention_ != nullptr; }

@@ -95,7 +95,7 @@ class SourceEncoder : public torch::nn::Module {
   StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
   // As PairNetwork::pack(), for networks that can pack no other part. forward() then uses the
-  // packed weights for layers over sequences that are short enough.
+  // packed weights.
   bool pack(WeightType weights);
 
   // Null unless SourceEncoderConfig::contact_head.

@@ -218,7 +218,7 @@ std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Te
         *this,
         stack_steps(*decoder_, output(), encode(source, lengths, pass), pass.at_site(in_decoder)));
   StackSource read;
-  if (packed_encoder_ != nullptr && PackedStack::encodes_length(source.size(1)))
+  if (packed_encoder_ != nullptr)
     read = {packed_encoder_->encode(source_embedding_->forward(source, 0, 0, pass), lengths),
             lengths};
   else
@@ -227,9 +227,8 @@ std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Te
 }
 
 // Packed layers compute each row by itself, over the unpadded length of its source.
-bool Transformer::pads_exactly(int64_t length) const {
-  return packed_decoder_ != nullptr && packed_encoder_ != nullptr &&
-         PackedStack::encodes_length(length);
+bool Transformer::pads_exactly() const {
+  return packed_decoder_ != nullptr && packed_encoder_ != nullptr;
 }
 
 bool Transformer::pack(WeightType weights) {

@@ -41,7 +41,7 @@ class Transformer : public PairNetwork {
   // The encoder may be on another device than the rest. Attention belongs to the layers.
   void place(const Devices& devices) override;
   bool pack(WeightType weights) override;
-  bool pads_exactly(int64_t length) const override;
+  bool pads_exactly() const override;
   bool attends() const override { return true; }
   // The start token takes a position.
   int64_t maximum_answer_length() const override { return target_embedding_->positions() - 1; }

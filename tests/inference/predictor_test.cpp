@@ -74,7 +74,7 @@ TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
     const std::vector<std::shared_ptr<PairNetwork>> others(networks - 1, model.network);
     Predictor one(model, {.threads = 1}, others);
     one.pack(weights);
-    EXPECT_TRUE(model.network->pads_exactly(4)) << "texts of several lengths share a batch";
+    EXPECT_TRUE(model.network->pads_exactly()) << "texts of several lengths share a batch";
     const auto wanted = one.answer(texts, search, prefixes);
     for (const int64_t threads : {1, 2, 8}) {
       Predictor predictor(model, {.threads = threads}, others);

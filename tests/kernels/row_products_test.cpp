@@ -50,12 +50,13 @@ struct Matrices {
 std::vector<Matrices> all_matrices() {
   std::vector<Matrices> all;
   for (const bool by_columns : {false, true})
-    for (const int64_t rows : {1, 3, 8, 37, 70})
+    for (const int64_t rows : {1, 3, 5, 8, 37, 70})
       for (const auto& [columns, depth] : {std::pair<int64_t, int64_t>{1, 1},
                                            {5, 3},
                                            {64, 128},
                                            {70, 33},
                                            {3, 300},
+                                           {84, 130},
                                            {130, 16},
                                            {4, 0}})
         all.push_back({rows, columns, depth, by_columns});

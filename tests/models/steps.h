@@ -111,7 +111,7 @@ inline void expect_appended_steps(PairNetwork& network, const Batch& batch) {
   const auto started = [&](const std::vector<int64_t>& pairs) {
     for (const int64_t pair : pairs)
       rows.push_back({pair, start_of(network, batch, {pair}), Vocabulary::bos});
-    if (network.pads_exactly(batch.source.size(1))) return start_of(network, batch, pairs);
+    if (network.pads_exactly()) return start_of(network, batch, pairs);
     auto joined = start_of(network, batch, {pairs[0]});
     for (size_t i = 1; i < pairs.size(); ++i) joined->append(*start_of(network, batch, {pairs[i]}));
     return joined;

@@ -171,6 +171,24 @@ void ShareColumns(const PackedMatrix& matrix, const Compute& compute) {
   });
 }
 
+// Calls compute(row, rows, column) for all blocks of at most kPackedRows rows and a panel of
+// columns. Panels read rows again while they are in L2.
+template <class Compute>
+void ShareBlocks(const PackedMatrix& matrix, int64_t rows, const Compute& compute) {
+  constexpr int64_t cached_numbers = int64_t{1} << 17;
+  const int64_t depth = std::max<int64_t>(1, matrix.depth());
+  const int64_t together =
+      std::max<int64_t>(1, cached_numbers / (depth * kPackedRows)) * kPackedRows;
+  for (int64_t first = 0; first < rows; first += together) {
+    const int64_t end = std::min(rows, first + together);
+    ShareColumns(matrix, [&](int64_t begin, int64_t end_column) HWY_ATTR {
+      for (int64_t column = begin; column < end_column; column += PackedMatrix::panel)
+        for (int64_t row = first; row < end; row += kPackedRows)
+          compute(row, std::min(kPackedRows, end - row), column);
+    });
+  }
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

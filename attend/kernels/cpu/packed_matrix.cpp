@@ -75,17 +75,12 @@ void RoundedRows(const PackedProducts& p) {
   const int64_t depth = matrix.pair_depth(), padded = WholeBFloat16Rows(p.rows);
   const std::unique_ptr<uint16_t[]> left(new uint16_t[static_cast<size_t>(padded * depth)]);
   PackLeft(p.a, p.a_stride, p.rows, matrix.depth(), padded, left.get(), depth);
-  ShareColumns(matrix, [&](int64_t begin, int64_t end) HWY_ATTR {
+  ShareBlocks(matrix, p.rows, [&](int64_t row, int64_t rows, int64_t column) HWY_ATTR {
     const BFloat16Thread multiplies(matrix.rounded_rows());
-    for (int64_t column = begin; column < end; column += PackedMatrix::panel) {
-      for (int64_t row = 0; row < p.rows; row += kPackedRows) {
-        const int64_t rows = std::min(kPackedRows, p.rows - row);
-        const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
-        BeginRows(matrix.bias(column), rows, p.accumulate, out);
-        AddRoundedRows(matrix, column, left.get() + row * depth, rows, out);
-        if (p.relu) Rectify(rows, out);
-      }
-    }
+    const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
+    BeginRows(matrix.bias(column), rows, p.accumulate, out);
+    AddRoundedRows(matrix, column, left.get() + row * depth, rows, out);
+    if (p.relu) Rectify(rows, out);
   });
 }
 
@@ -93,16 +88,11 @@ void PackedRows(const PackedProducts& p) {
   const PackedMatrix& matrix = *p.matrix;
   if (matrix.rounded_rows() != nullptr) return RoundedRows(p);
   const LeftRows left(matrix, p.rows, p.a, p.a_stride);
-  ShareColumns(matrix, [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t column = begin; column < end; column += PackedMatrix::panel) {
-      for (int64_t row = 0; row < p.rows; row += kPackedRows) {
-        const int64_t rows = std::min(kPackedRows, p.rows - row);
-        const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
-        BeginRows(matrix.bias(column), rows, p.accumulate, out);
-        AddPanel(matrix, column, left, row, rows, out);
-        if (p.relu) Rectify(rows, out);
-      }
-    }
+  ShareBlocks(matrix, p.rows, [&](int64_t row, int64_t rows, int64_t column) HWY_ATTR {
+    const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
+    BeginRows(matrix.bias(column), rows, p.accumulate, out);
+    AddPanel(matrix, column, left, row, rows, out);
+    if (p.relu) Rectify(rows, out);
   });
 }
 

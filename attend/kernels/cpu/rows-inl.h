@@ -136,19 +136,20 @@ HWY_INLINE V AddInterleaved(D d, V a, V b) {
 }
 
 HWY_INLINE void SumFour(const Vec<float>* sum, float* to) {
-  const hn::FixedTag<float, 4> d;
   const Tag<float> all;
-  const auto low = AddInterleaved(d, FoldToBlock(all, sum[0]), FoldToBlock(all, sum[1]));
-  const auto high = AddInterleaved(d, FoldToBlock(all, sum[2]), FoldToBlock(all, sum[3]));
-  hn::StoreU(hn::Add(hn::ConcatLowerLower(d, high, low), hn::ConcatUpperUpper(d, high, low)), d,
-             to);
+  const hn::Repartition<double, Tag<float>> wide;
+  const auto low = hn::BitCast(wide, AddInterleaved(all, sum[0], sum[1]));
+  const auto high = hn::BitCast(wide, AddInterleaved(all, sum[2], sum[3]));
+  const auto each = hn::Add(hn::BitCast(all, hn::InterleaveLower(wide, low, high)),
+                            hn::BitCast(all, hn::InterleaveUpper(wide, low, high)));
+  hn::StoreU(FoldToBlock(all, each), hn::FixedTag<float, 4>(), to);
 }
 
 HWY_INLINE void SumFour(const Vec<double>* sum, double* to) {
   const hn::FixedTag<double, 2> d;
   const Tag<double> all;
-  hn::StoreU(AddInterleaved(d, FoldToBlock(all, sum[0]), FoldToBlock(all, sum[1])), d, to);
-  hn::StoreU(AddInterleaved(d, FoldToBlock(all, sum[2]), FoldToBlock(all, sum[3])), d, to + 2);
+  hn::StoreU(FoldToBlock(all, AddInterleaved(all, sum[0], sum[1])), d, to);
+  hn::StoreU(FoldToBlock(all, AddInterleaved(all, sum[2], sum[3])), d, to + 2);
 }
 #else
 template <class V, class T>
