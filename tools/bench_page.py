@@ -6,8 +6,8 @@
 
 A file bench/results/DATE-MACHINE.json holds the figures of one machine and date: {machine, processor, date, rows}.
 A row is {bench, case, metric, value, unit} and, optionally, bar, met and note. A value of two numbers is the range over
-several cases or runs. Digits are printed as they are written in the file. peers-DATE-MACHINE.csv holds the rows of
-tools/peers.py; the page shows the newest one. tables() lists the tables; a table NAME is between the lines
+several cases or runs. Digits are printed as they are written in the file. FILE-DATE-MACHINE.csv holds rows of
+tools/peers.py; the page shows the newest file of each of PEER_FILES. tables() lists the tables; a table NAME is between the lines
 `<!-- table NAME -->` and `<!-- end of table -->` of the page.
 """
 
@@ -24,7 +24,6 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
-PEER_BAR = decimal.Decimal("1.1")
 MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 # Columns and the files that fill them.
@@ -32,6 +31,7 @@ ZEN5, ZEN5_LATER, ZEN4 = "2026-11-25-zen5", "2026-11-27-zen5", "2026-11-21-zen4"
 RAPIDS = "2026-11-22-sapphire-rapids"
 AMX, AMX_LATER = "2026-11-26-xeon-amx", "2026-11-27-xeon-amx"
 PEERS = "peers"
+PEER_FILES = (PEERS, "recurrence", "encoders")
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,13 @@ PEER_GROUPS = (
     ("training", "training", "PyTorch eager"),
     ("decoding, float32", re.compile("decoding, beam .*float32"), "CTranslate2"),
     ("decoding, int8", re.compile("decoding, beam .*int8"), "CTranslate2"),
+    ("linear recurrences, forward", re.compile(".*16 heads x .*, forward"), "ONNX Runtime"),
+    ("one step of a recurrence", re.compile(".*, one step"), "ONNX Runtime"),
+    ("gated delta rule, both passes", re.compile("gated_delta, .*both passes, . thread"), "transformers"),
+    ("gated delta rule, memory", re.compile("gated_delta, .*memory"), "transformers"),
+    *((f"vectors of texts, {weights}", re.compile(f"vectors of .*{weights}"), against)
+      for weights in ("float32", "bfloat16", "int8") for against in ("transformers", "ONNX Runtime", "CTranslate2")),
 )
-
 
 def tables(figures):
     """{name: (header, rows)} of all tables except peers."""
@@ -264,41 +269,61 @@ def filled(name, header, rows, figures):
 
 
 def newest_peers(results=RESULTS):
-    return max(results.glob("peers-*.csv"))
+    """The newest file of each of PEER_FILES that has one."""
+    newest = (max(results.glob(f"{name}-*.csv"), default=None) for name in PEER_FILES)
+    return [path for path in newest if path is not None]
 
 
-def peer_table(path):
-    """The least and the largest ratio of each group of rows."""
+def rows_of(path):
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    groups = {}
-    for row in rows:
-        for label, begins, against in PEER_GROUPS:
-            if row["against"] == against and re.match(begins, row["work"]):
-                break
-        else:
-            label = row["work"]
-        groups.setdefault((label, row["against"]), []).append(decimal.Decimal(row["ratio"]))
-    met = sum(ratio >= PEER_BAR for ratios in groups.values() for ratio in ratios)
+        return list(csv.DictReader(file))
+
+
+def label_of(row):
+    for label, begins, against in PEER_GROUPS:
+        if row["against"] == against and re.match(begins, row["work"]):
+            return label
+    return row["work"]
+
+
+def ratios_of(rows):
+    """The least and the largest ratio, and whether one is below its bar."""
+    ratios = [decimal.Decimal(row["ratio"]) for row in rows]
+    missed = any(not is_met(row) for row in rows)
+    return "-".join(map(str, sorted({min(ratios), max(ratios)}))) + (", missed" if missed else "")
+
+
+def is_met(row):
+    return decimal.Decimal(row["ratio"]) >= decimal.Decimal(row["bar"])
+
+
+def peer_table(paths):
+    """The least and the largest ratio of each group of rows, after the conditions of each file."""
+    groups, conditions = {}, []
+    for path in paths:
+        rows = rows_of(path)
+        for row in rows:
+            groups.setdefault((label_of(row), row["against"]), []).append(row)
+        date = re.search(r"\d{4}-\d\d-\d\d", path.name)[0]
+        bars = "-".join(map(str, sorted({decimal.Decimal(row["bar"]) for row in rows})))
+        conditions.append(textwrap.fill(
+            f"{path.name.partition('-')[0]}: {sum(map(is_met, rows))} of {len(rows)} rows reach their bar ({bars}x). "
+            f"{rows[0]['processor']}, {date}; {rows[0]['packages']}.", 120))
     text = markdown(("work", "against", "rows", "ratio"), [
-        (label, against, str(len(ratios)), "-".join(map(str, sorted({min(ratios), max(ratios)}))))
-        for (label, against), ratios in groups.items()])
-    conditions = f"{rows[0]['processor']}, {path.name[6:16]}; {rows[0]['packages']}."
-    first = textwrap.fill(f"{met} of {len(rows)} rows reach {PEER_BAR}x: {conditions}", 120)
-    return f"{first}\n\n{text}"
+        (label, against, str(len(members)), ratios_of(members)) for (label, against), members in groups.items()])
+    return "\n\n".join([*conditions, text])
 
 
 def load(results=RESULTS):
-    """{file: {(bench, case, metric): row}}; PEERS has the rows of the newest run of tools/peers.py."""
+    """{file: {(bench, case, metric): row}}; PEERS has the rows of newest_peers()."""
     figures = {}
     for path in sorted(results.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"), parse_float=decimal.Decimal, parse_int=decimal.Decimal)
         figures[path.stem] = {(row["bench"], row["case"], row["metric"]): row for row in content["rows"]}
-    with newest_peers(results).open(encoding="utf-8", newline="") as file:
-        figures[PEERS] = {
-            (PEERS, f"{row['work']}, {row['against']}", metric):
-                {"value": decimal.Decimal(row[metric]), "unit": "x" if metric == "ratio" else row["unit"]}
-            for row in csv.DictReader(file) for metric in ("attend", "peer", "ratio")}
+    figures[PEERS] = {
+        (PEERS, f"{row['work']}, {row['against']}", metric):
+            {"value": decimal.Decimal(row[metric]), "unit": "x" if metric == "ratio" else row["unit"]}
+        for path in newest_peers(results) for row in rows_of(path) for metric in ("attend", "peer", "ratio")}
     return figures
 
 

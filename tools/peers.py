@@ -3,7 +3,7 @@
 
     tools/peers.py                    # everything: about an hour on two idle cores
     tools/peers.py --part attention   # or training, decoding, recurrence, encoders
-    tools/peers.py --write            # also writes the rows and their table
+    tools/peers.py --write            # also writes files of rows, and their table
 
 Makes a virtual environment with the peers' newest versions, and builds the benchmarks and the registered operator
 against its PyTorch. Both sides of each row run in turns. A ratio is the median of the turns' ratios: above 1, Attend is
@@ -26,7 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ["torch", "torch_geometric", "pykeops", "onnx", "onnxruntime", "ctranslate2", "transformers",
             "safetensors", "numpy"]
 TOLD = ["torch", "torch_geometric", "pykeops", "onnxruntime", "ctranslate2", "transformers"]
-COLUMNS = ("work", "against", "attend", "peer", "unit", "ratio", "processor", "packages")
+COLUMNS = ("work", "against", "attend", "peer", "unit", "ratio", "bar", "processor", "packages")
+BAR = 1.1  # of rows without a bar of their own
 
 
 def say(text):
@@ -105,6 +106,8 @@ def encoder_rows(python, _):
 
 PARTS = {"attention": attention_rows, "training": training_rows, "decoding": decoding_rows,
          "recurrence": recurrence_rows, "encoders": encoder_rows}
+# The parts of each file FILE-DATE-MACHINE.csv.
+FILES = {"peers": ("attention", "training", "decoding"), "recurrence": ("recurrence",), "encoders": ("encoders",)}
 
 
 def number(value):
@@ -122,7 +125,7 @@ def table(rows, packages):
     text = [f"{machine()}, {datetime.date.today()}; {packages}.", "",
             "| work | against | Attend | peer | Attend's advantage |", "|---|---|---|---|---|"]
     for row in rows:
-        bar = row.get("bar", bench_page.PEER_BAR)
+        bar = row.get("bar", BAR)
         missed = "" if row["ratio"] >= bar else f", below {bar}"
         text.append(f"| {row['work']} | {row['peer']} | {number(row['ours'])} {row['unit']} "
                     f"| {number(row['theirs'])} {row['unit']} | {row['ratio']:.2f}x{missed} |")
@@ -135,8 +138,8 @@ def write_rows(path, rows, processor, packages):
         writer.writerow(COLUMNS)
         for row in rows:
             ours, theirs = (number(row[side]).replace(",", "") for side in ("ours", "theirs"))
-            writer.writerow((row["work"], row["peer"], ours, theirs, row["unit"], f"{row['ratio']:.2f}", processor,
-                             packages))
+            writer.writerow((row["work"], row["peer"], ours, theirs, row["unit"], f"{row['ratio']:.2f}",
+                             row.get("bar", BAR), processor, packages))
 
 
 def main():
@@ -146,15 +149,19 @@ def main():
     parser.add_argument("--write", action="store_true", help="into bench/results and docs/benchmarks.md")
     parser.add_argument("--machine", help="its name in bench/results, e.g. zen5; default: of the processor's family")
     options = parser.parse_args()
-    if options.write and options.part:
-        parser.error("--write writes all parts: leave out --part")
+    parts = options.part or list(PARTS)
+    whole = {name: need for name, need in FILES.items() if set(need) <= set(parts)}
+    if options.write and set(parts) - {part for need in whole.values() for part in need}:
+        parser.error("--part attention --part training --part decoding write one file")
     python = environment(options.folder / "venv")
-    rows = [row for part in options.part or PARTS for row in PARTS[part](python, options.folder)]
+    rows = {part: list(PARTS[part](python, options.folder)) for part in parts}
     packages = versions(python)
-    print(table(rows, packages))
+    print(table([row for part in parts for row in rows[part]], packages))
     if options.write:
         name = options.machine or re.sub(r"\W+", "-", machine().partition("an ")[2]).strip("-").lower()
-        write_rows(bench_page.RESULTS / f"peers-{datetime.date.today()}-{name}.csv", rows, machine(), packages)
+        for own, need in whole.items():
+            write_rows(bench_page.RESULTS / f"{own}-{datetime.date.today()}-{name}.csv",
+                       [row for part in need for row in rows[part]], machine(), packages)
         bench_page.write()
 
 

@@ -1,11 +1,14 @@
 #include "attend/decode/packed_stack.h"
 
 #include <algorithm>
+#include <exception>
+#include <mutex>
 
 #include "attend/base/error.h"
 #include "attend/decode/packed_state-inl.h"
 #include "attend/decode/packed_tensors-inl.h"
 #include "attend/kernels/attention.h"
+#include "attend/kernels/helpers.h"
 
 namespace attend {
 namespace {
@@ -40,6 +43,46 @@ Tensor without_padding(const Tensor& x, const std::vector<int64_t>& lengths) {
   for (size_t b = 0; b < lengths.size(); ++b)
     parts.push_back(x[static_cast<int64_t>(b)].narrow(0, 0, lengths[b]));
   return at::cat(parts);
+}
+
+// Multiply-adds, or numbers, of a shared part: it takes some 20 microseconds.
+constexpr int64_t shared_products = int64_t{1} << 20, shared_numbers = int64_t{1} << 15;
+
+// share_parts() for work that may throw; rethrows the first exception.
+template <class Compute>
+void share_each(int64_t parts, const Compute& compute) {
+  std::exception_ptr failure;
+  std::mutex failing;
+  kernels::share_parts(parts, [&](int64_t part) {
+    try {
+      compute(part);
+    } catch (...) {
+      const std::lock_guard lock(failing);
+      if (!failure) failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Some heads of keys of one of several sequences, which follow each other.
+struct HeadPart {
+  int64_t first, length;  // rows
+  int64_t head, heads;
+};
+
+// `depth`: numbers of the queries per head of keys.
+std::vector<HeadPart> head_parts(const std::vector<int64_t>& lengths, int64_t heads,
+                                 int64_t depth) {
+  std::vector<HeadPart> parts;
+  int64_t first = 0;
+  for (const int64_t length : lengths) {
+    const int64_t products = std::max<int64_t>(1, 2 * length * length * depth);
+    const int64_t together = std::min(heads, shared_products / products + 1);
+    for (int64_t head = 0; head < heads; head += together)
+      parts.push_back({first, length, head, std::min(together, heads - head)});
+    first += length;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -357,20 +400,21 @@ void PackedStack::read_sequences(State& state, const Heads& heads,
   const float* fresh =
       keys_and_values(state, heads, in, state.rows, up_to(config_.depth, PackedMatrix::panel));
   attend(state, heads, in, [&](float* context, int64_t wide) {
-    const float* query = state.query.data();
-    for (const int64_t length : lengths) {
+    const int64_t group = heads.heads / heads.key_heads, depth = heads.depth;
+    const auto parts = head_parts(lengths, heads.key_heads, group * depth);
+    share_each(std::ssize(parts), [&](int64_t i) {
+      const HeadPart& part = parts[static_cast<size_t>(i)];
+      const int64_t queries = part.first * wide + part.head * group * depth;
+      const float* key = fresh + part.first * slot + part.head * depth;
       kernels::Problem<float> problem;
-      problem.shape = {1, heads.heads, heads.key_heads, length, length, heads.depth, heads.depth};
+      problem.shape = {1, part.heads * group, part.heads, part.length, part.length, depth, depth};
       problem.score.scale = heads.scale;
-      problem.query = {query, 0, heads.depth, wide};
-      problem.key = {fresh, 0, heads.depth, slot};
-      problem.value = {fresh + heads.width(), 0, heads.depth, slot};
-      kernels::attention_forward<float>(problem, {{context, 0, heads.depth, wide}},
-                                        at::get_num_threads());
-      query += length * wide;
-      fresh += length * slot;
-      context += length * wide;
-    }
+      problem.query = {state.query.data() + queries, 0, depth, wide};
+      problem.key = {key, 0, depth, slot};
+      problem.value = {key + heads.width(), 0, depth, slot};
+      kernels::attention_forward<float>(problem, {{context + queries, 0, depth, wide}},
+                                        /*threads=*/1);
+    });
   });
 }
 
@@ -386,8 +430,12 @@ void PackedStack::feed_forward(State& state, const Layer& layer, const float* in
                             .out = with_room(state.hidden, state.rows * wide),
                             .out_stride = wide});
   if (!relu) {
-    Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
-    activate(hidden, config_.activation);
+    const int64_t together = shared_numbers / wide + 1;
+    share_each((state.rows + together - 1) / together, [&](int64_t part) {
+      const int64_t first = part * together, rows = std::min(together, state.rows - first);
+      Tensor hidden = at::from_blob(state.hidden.data() + first * wide, {rows, wide}, at::kFloat);
+      activate(hidden, config_.activation);
+    });
   }
   if (layer.gate.columns() > 0) {
     float* gate = with_room(state.context, state.rows * wide);

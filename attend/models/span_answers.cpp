@@ -295,13 +295,13 @@ std::vector<StepAnswer> Span::read_steps(const PairModel& model, const AskedSour
   const std::vector<TokenRange> windows = windows_of(model, source);
   std::vector<FoundSpan> found;
   // The least probability of all parts: one part with an answer is enough.
-  FoundSpan none{.first = std::numeric_limits<double>::infinity()};
+  FoundSpan none{.tokens = {}, .first = std::numeric_limits<double>::infinity()};
   for (size_t i = 0; i < windows.size(); ++i) {
     const std::span<const double> step = asked.steps.at(i);
     if (std::any_of(step.begin(), step.end(), [](double value) { return std::isnan(value); }))
       return {};
     add_spans(placed, passage, windows[i], step, asked.options, found);
-    const FoundSpan here{.first = step[0], .last = step[step.size() / 2]};
+    const FoundSpan here{.tokens = {}, .first = step[0], .last = step[step.size() / 2]};
     if (none < here) none = here;
   }
   if (asked.options.no_answer || found.empty()) found.push_back(none);

@@ -198,7 +198,11 @@ void check_separator(const std::vector<std::string>& header, const std::string& 
 CsvReader::CsvReader(ByteReader bytes, int64_t maximum_line)
     : state_(std::make_unique<State>(std::move(bytes), maximum_line)) {
   State::Row first;
-  if (!state_->next(first)) fail("{}: is empty; a header is wanted", state_->bytes.name());
+  // Spreadsheets may write their separator in a line before the header.
+  if (state_->next(first) && first.fields == std::vector<std::string>{"sep=", ""})
+    first.fields.clear();
+  if (first.fields.empty() && !state_->next(first))
+    fail("{}: is empty; a header is wanted", state_->bytes.name());
   state_->header = std::move(first.fields);
   check_separator(state_->header, state_->bytes.name());
 }

@@ -13,7 +13,8 @@ namespace attend {
 // Reads a CSV file with a header (RFC 4180). Fields are separated by commas. Fields that contain
 // commas or line breaks, or begin with a quote, are in quotes, with each inner quote doubled. In
 // other fields, such as 5" pipe, a quote is an ordinary character. A line break in a field becomes
-// a space. In a file named .tsv, TABs separate fields, and quotes are ordinary characters.
+// a space. A first line "sep=," of a spreadsheet is skipped. In a file named .tsv, TABs separate
+// fields, and quotes are ordinary characters.
 class CsvReader : public PairTable {
  public:
   // Error, naming the file, if the header is missing or uses another separator than commas.

@@ -43,6 +43,8 @@ TEST(Csv, ReadsColumnsByName) {
                    "a,b\nx,y\n",
                    "a", "b"),
               ElementsAre(Pair("x", "y")));
+  EXPECT_THAT(read("sep=,\r\na,b\nx,y\n"), ElementsAre(Pair("x", "y")));
+  EXPECT_THAT(refusal("sep=,\n"), HasSubstr("is empty; a header is wanted"));
 }
 
 TEST(Csv, QuotesHoldAnything) {

@@ -93,11 +93,11 @@ class Peers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "peers-2026-01-02-zen9.csv"
             peers.write_rows(path, rows, "a processor", "torch 1, numpy 2")
-            self.assertEqual(bench_page.newest_peers(path.parent), path)
-            table = bench_page.peer_table(path)
+            self.assertEqual(bench_page.newest_peers(path.parent), [path])
+            table = bench_page.peer_table([path])
             figures = bench_page.load(path.parent)
-        self.assertIn("| SDPA in fp32 | PyTorch | 2 | 1.05-2.25 |", table)
-        self.assertIn("1 of 2 rows reach 1.1x: a processor, 2026-01-02; torch 1, numpy 2.", table)
+        self.assertIn("| SDPA in fp32 | PyTorch | 2 | 1.05-2.25, missed |", table)
+        self.assertIn("peers: 1 of 2 rows reach their bar (1.1x). a processor, 2026-01-02; torch 1, numpy 2.", table)
         key = (bench_page.PEERS, "fp32 SDPA, 1 heads, forward, PyTorch", "attend")
         self.assertEqual(str(figures[bench_page.PEERS][key]["value"]), "1234")
 
