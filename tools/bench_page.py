@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/benchmarks.md from the figures in bench/results; `./dev bench --write` runs it.
+"""Writes the tables of docs/benchmarks.md and docs/peers.md from bench/results; `./dev bench --write` runs it.
 
     tools/bench_page.py            # writes the tables between their markers
-    tools/bench_page.py --check    # exits with 1 if the page differs
+    tools/bench_page.py --check    # exits with 1 if a page differs
 
 A file bench/results/DATE-MACHINE.json holds the figures of one machine and date: {machine, processor, date, rows}.
 A row is {bench, case, metric, value, unit} and, optionally, bar, met and note. A value of two numbers is the range over
@@ -23,12 +23,13 @@ from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE, PEER_PAGE = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "peers.md"
 MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 # Columns and the files that fill them.
 ZEN5, ZEN5_LATER, ZEN4 = "2026-11-25-zen5", "2026-11-27-zen5", "2026-11-21-zen4"
 RAPIDS = "2026-11-22-sapphire-rapids"
+ZEN4_LATER = "2026-11-29-zen4"
 AMX, AMX_LATER = "2026-11-26-xeon-amx", "2026-11-27-xeon-amx"
 PEERS = "peers"
 PEER_FILES = (PEERS, "recurrence", "encoders")
@@ -141,6 +142,20 @@ EDGES = (
      "time per edge over 10^6, forward | backward"),
 )
 
+RECURRENCES = (
+    *((f"{name}, depth {depth}, 2,048 tokens: % of the peak", f"{name}, depth {depth}, 2,048",
+       "forward, share of the peak | both, share of the peak".split(" | "))
+      for name in ("gated_delta", "kda", "mamba2") for depth in (64, 128)),
+    ("exponent of the length, 1,024 to 65,536", "gated_delta, depth 64",
+     ("forward, exponent of the length", "both, exponent of the length")),
+    ("two threads over one", "gated_delta, batch 1", ("forward, two threads over one", "both, two threads over one")),
+    ("memory over inputs, outputs and gradients, depth 128", "gated_delta, depth 128, 8,192",
+     ("both, memory over inputs, outputs, gradients",)),
+    ("both passes over exact attention, 512 / 4,096 tokens", "gated_delta, depth 64",
+     ("both, over exact attention, 512", "both, over exact attention, 4096")),
+    ("one step, depth 64 / 128", ("gated_delta, depth 64", "gated_delta, depth 128"), ("one step",)),
+)
+
 
 def training_rows():
     for label, network in (("Transformer", "Transformer"), ("recurrent", "recurrent"),
@@ -214,6 +229,7 @@ def tables(figures):
                     by_machine("attention", (ZEN5, ZEN4, RAPIDS), KERNELS)),
         "bf16": (("depth", "512 keys", "1,024", "2,048", "4,096", "8,192"), bf16_rows()),
         "edges": (("case", "forward / backward", "bar"), by_machine("attention", (AMX,), EDGES)),
+        "recurrences": (("case", "Zen 4", "bar"), by_machine("recurrence", (ZEN4_LATER,), RECURRENCES)),
         "training": (("network", "Zen 5", "over plain: Zen 5", "Zen 4", "Sapphire Rapids", "Xeon with AMX"),
                      training_rows()),
         "steps": (("weights", "after 8 tokens", "after 200", "ratio", "growth of the caches", "least ratio"), by_metric(
@@ -327,29 +343,39 @@ def load(results=RESULTS):
     return figures
 
 
-def page_text(page, results=RESULTS):
-    """The page with the tables that the figures give."""
-    figures = load(results)
-    made = {name: filled(name, *table, figures) for name, table in tables(figures).items()}
-    made["peers"] = peer_table(newest_peers(results))
+def page_text(path, page, results=RESULTS):
+    """The text `page` of a path with the tables that the figures give."""
+    if path == PEER_PAGE:
+        made = {"peers": peer_table(newest_peers(results))}
+    else:
+        figures = load(results)
+        made = {name: filled(name, *table, figures) for name, table in tables(figures).items()}
     there = [name for _, name, _ in MARKED.findall(page)]
     if sorted(there) != sorted(made):
-        raise SystemExit(f"{PAGE.name} has markers of {sorted(there)}, not of {sorted(made)}")
+        raise SystemExit(f"{path.name} has markers of {sorted(there)}, not of {sorted(made)}")
     return MARKED.sub(lambda match: match[1] + made[match[2]] + match[3], page)
 
 
+def changed_pages():
+    """(path, text with generated tables) of each page that differs from it."""
+    for path in (PAGE, PEER_PAGE):
+        page = path.read_text(encoding="utf-8")
+        if (text := page_text(path, page)) != page:
+            yield path, text
+
+
 def write():
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, text in changed_pages():
+        path.write_text(text, encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page differs")
     if not parser.parse_args().check:
         write()
         return 0
-    page = PAGE.read_text(encoding="utf-8")
-    return 0 if page_text(page) == page else 1
+    return 1 if any(changed_pages()) else 0
 
 
 if __name__ == "__main__":
