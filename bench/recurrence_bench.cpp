@@ -66,8 +66,8 @@ struct Problem {
   }
 };
 
-// Multiply-adds of the products with the state, as two operations each. Backward computes the states
-// again by one product.
+// Multiply-adds of the products with the state, as two operations each. Backward computes the
+// states again by one product.
 double operations(const RecurrenceRow& row, int64_t length, int64_t depth, bool backward) {
   const double products = backward ? (row.delta ? 7 : 5) : (row.delta ? 3 : 2);
   return 2 * products * static_cast<double>(heads * length * depth * depth);

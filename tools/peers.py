@@ -27,7 +27,7 @@ PACKAGES = ["torch", "torch_geometric", "pykeops", "onnx", "onnxruntime", "ctran
             "safetensors", "numpy"]
 TOLD = ["torch", "torch_geometric", "pykeops", "onnxruntime", "ctranslate2", "transformers"]
 COLUMNS = ("work", "against", "attend", "peer", "unit", "ratio", "bar", "processor", "packages")
-BAR = 1.1  # of rows without a bar of their own
+BAR = 1.1  # rows without a bar of their own have this one
 
 
 def say(text):

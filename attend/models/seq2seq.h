@@ -63,9 +63,7 @@ class Seq2Seq : public PairNetwork {
                                        const Pass& pass) override;
   bool pack(WeightType weights) override;
   // A recurrence skips padding, but self-attention and means sum over all positions.
-  bool pads_exactly() const override {
-    return packed_ != nullptr && encoder_ && !self_;
-  }
+  bool pads_exactly() const override { return packed_ != nullptr && encoder_ && !self_; }
   bool attends() const override { return attention_ != nullptr; }
   bool copies() const override { return !gate_.is_empty(); }
   // Error also if an embedding would be on two devices.

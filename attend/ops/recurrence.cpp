@@ -81,8 +81,7 @@ FusedResult run_forward(const RecurrenceInputs& parts, const RecurrenceCall& cal
     result.output =
         at::empty({s.batch, s.heads, s.tokens, s.value_depth}, x.parts[argument::value].options());
     result.state = x.states(x.problem.sequences);
-    if (keep)
-      result.kept = at::empty({kernels::kept_numbers(x.problem)}, result.state.options());
+    if (keep) result.kept = at::empty({kernels::kept_numbers(x.problem)}, result.state.options());
     kernels::recurrence_forward<S>(
         x.problem,
         {view_of<S, S>(result.output), pointer_of<T>(result.state), pointer_of<T>(result.kept)},

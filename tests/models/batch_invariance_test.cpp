@@ -116,8 +116,7 @@ TEST_P(NetworkInCompany, AnswersSoWithPackedWeights) {
 
 TEST_P(NetworkInCompany, AnswersSoBesideLongerSourcesWherePaddingIsExact) {
   for (const WeightType weights : {WeightType::float32, WeightType::bfloat16, WeightType::int8}) {
-    if (network->pack(weights) && network->pads_exactly())
-      expect_the_same_beside_longer_sources();
+    if (network->pack(weights) && network->pads_exactly()) expect_the_same_beside_longer_sources();
   }
 }
 
