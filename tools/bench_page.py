@@ -321,7 +321,7 @@ def peer_table(paths):
         for row in rows:
             groups.setdefault((label_of(row), row["against"]), []).append(row)
         date = re.search(r"\d{4}-\d\d-\d\d", path.name)[0]
-        bars = "-".join(map(str, sorted({decimal.Decimal(row["bar"]) for row in rows})))
+        bars = ", ".join(map(str, sorted({decimal.Decimal(row["bar"]) for row in rows})))
         conditions.append(textwrap.fill(
             f"{path.name.partition('-')[0]}: {sum(map(is_met, rows))} of {len(rows)} rows reach their bar ({bars}x). "
             f"{rows[0]['processor']}, {date}; {rows[0]['packages']}.", 120))
