@@ -93,9 +93,9 @@ template <class T>
 void set_kept(RecurrencePlan<T>& plan, T* kept) {
   const RecurrenceShape& s = plan.shape;
   plan.kept = kept;
-  if (kept == nullptr || !plan.delta) return;
-  plan.kept_updates = StoredRows<T>(
-      contiguous(kept + plan.kept_states() * plan.state_size(), s.heads, s.tokens, s.value_depth));
+  if (!plan.delta) return;
+  T* const updates = kept == nullptr ? nullptr : kept + plan.kept_states() * plan.state_size();
+  plan.kept_updates = StoredRows<T>(contiguous(updates, s.heads, s.tokens, s.value_depth));
 }
 
 }  // namespace
