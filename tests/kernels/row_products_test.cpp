@@ -30,7 +30,7 @@ struct Matrices {
   }
 
   // `count` rows starting at `first`.
-  std::vector<float> products(int64_t first, int64_t count) const {
+  std::vector<float> products(int64_t first, int64_t count, bool with_start = true) const {
     std::vector<float> out(static_cast<size_t>(count * columns));
     row_products({.rows = count,
                   .columns = columns,
@@ -40,7 +40,7 @@ struct Matrices {
                   .b = b.data(),
                   .b_stride = by_columns ? depth : columns,
                   .b_by_columns = by_columns,
-                  .start = start.data(),
+                  .start = with_start ? start.data() : nullptr,
                   .out = out.data(),
                   .out_stride = columns});
     return out;
@@ -82,6 +82,18 @@ TEST(RowProducts, AreTheProducts) {
               << m.rows << " " << m.columns << " " << m.depth << " " << m.by_columns;
         }
       }
+    }
+  });
+}
+
+// A layer adds its bias inside or after the product, depending on the number of rows.
+TEST(RowProducts, AddTheStartLast) {
+  on_every_target([] {
+    for (const Matrices& m : all_matrices()) {
+      const auto with = m.products(0, m.rows),
+                 without = m.products(0, m.rows, /*with_start=*/false);
+      for (size_t i = 0; i < with.size(); ++i)
+        ASSERT_EQ(with[i], without[i] + m.start[i % static_cast<size_t>(m.columns)]);
     }
   });
 }
