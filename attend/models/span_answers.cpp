@@ -307,6 +307,7 @@ std::vector<StepAnswer> Span::read_steps(const PairModel& model, const AskedSour
   if (asked.options.no_answer || found.empty()) found.push_back(none);
   keep_best(found, static_cast<size_t>(asked.options.nbest));
   std::vector<StepAnswer> answers;
+  answers.reserve(found.size());
   for (const FoundSpan& span : found) answers.push_back(answer_of(span, placed));
   return answers;
 }
