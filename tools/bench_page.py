@@ -7,8 +7,8 @@
 A file bench/results/DATE-MACHINE.json holds the figures of one machine and date: {machine, processor, date, rows}.
 A row is {bench, case, metric, value, unit} and, optionally, bar, met and note. A value of two numbers is the range over
 several cases or runs. Digits are printed as they are written in the file. FILE-DATE-MACHINE.csv holds rows of
-tools/peers.py; the page shows the newest file of each of PEER_FILES. tables() lists the tables; a table NAME is between the lines
-`<!-- table NAME -->` and `<!-- end of table -->` of the page.
+tools/peers.py; docs/peers.md shows the newest file of each of PEER_FILES. tables() lists the tables; a table NAME is
+between the lines `<!-- table NAME -->` and `<!-- end of table -->` of a page.
 """
 
 import argparse
@@ -220,6 +220,7 @@ PEER_GROUPS = (
     *((f"vectors of texts, {weights}", re.compile(f"vectors of .*{weights}"), against)
       for weights in ("float32", "bfloat16", "int8") for against in ("transformers", "ONNX Runtime", "CTranslate2")),
 )
+
 
 def tables(figures):
     """{name: (header, rows)} of all tables except peers."""

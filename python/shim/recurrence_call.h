@@ -32,7 +32,7 @@ struct RecurrenceCall {
 
 int64_t sequences_of(const RecurrenceCall& call);
 
-// Number of states that backward needs.
+// Count of numbers that backward needs, see kernels::kept_numbers().
 int64_t kept_numbers(const RecurrenceCall& call);
 
 // output: as the value; last: [sequences, H, D, Dv]; kept: [kept_numbers] or absent. Error,
