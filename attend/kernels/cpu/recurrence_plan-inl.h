@@ -47,7 +47,7 @@ class StoredRows {
   }
   void fetch(int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t columns,
              RowsAhead& ahead) const {
-    if (data_ == nullptr) return;
+    if (data_ == nullptr || rows <= 0) return;  // no address outside the array
     ahead.add(row(batch, head, first), row_bytes_, rows, columns * number_bytes_);
   }
 
