@@ -223,7 +223,8 @@ def table(page):
         run = f"seed {one.seed}, {one.processor}, {one.date}" + ("" if one.complete else ", ended early")
         lines.append(f"| `{row.name}` | {row.compares} | {one.versions or 'none'} | {one.agree} | {one.explained} | "
                      f"{one.differ} | {run} |")
-        known += [f"- `{row.name}`, " + re.sub("^(explained|DIFFERS) +", "", line) for line in one.said]
+        said = [re.sub("^(explained|DIFFERS) +", "", line) for line in one.said]
+        known += [f"- `{row.name}`, " + re.sub(r"([*\[\]])", r"\\\1", line) for line in said]  # no markup
     if known:
         lines += ["", "Differences that remain:", ""] + known
     return "\n".join(lines)
