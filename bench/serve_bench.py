@@ -137,7 +137,7 @@ def measure_throughput(work, report, options):
             cost, server_cost = time.process_time(), server.processor()
             seconds, answers = in_turn(server.port, requests, 64)
             if [answer.body for answer in answers] != wanted:
-                sys.exit("the server's answers are not those of predict")
+                sys.exit("the server's answers differ from predict")
             turns.append((whole[0] - start[0], whole[1] - start[1], seconds, server.processor() - server_cost,
                           time.process_time() - cost))
 
@@ -148,7 +148,7 @@ def measure_throughput(work, report, options):
     report.row("throughput", "64 clients", median(lambda alone, used, seconds, *_: len(lines) / seconds), "texts/s")
     report.row("throughput", "64 clients over predict", median(lambda alone, used, seconds, *_: alone / seconds), "",
                0.85, is_most=False)
-    report.row("throughput", "the same of processor time", median(lambda alone, used, seconds, served, _: used / served))
+    report.row("throughput", "over predict, processor time", median(lambda alone, used, seconds, served, _: used / served))
     report.row("throughput", "cores that the clients took", median(lambda *turn: turn[4] / turn[2]))
 
 
@@ -200,7 +200,7 @@ def measure_overload(work, report, options):
             report.row(case, "capacity", capacity, "texts/s")
             in_time = sum(answer.status == 200 for answer in answers[:within])
             report.row(case, "goodput over capacity", in_time / options.overload / capacity, "", 0.9, is_most=False)
-            report.row(case, "the same of the server's processor time", len(good) * unloaded / served)
+            report.row(case, "goodput over capacity, processor time of the server", len(good) * unloaded / served)
             report.row(case, "sent over capacity", len(answers) / options.overload / capacity)
             report.row(case, "refused of the requests", len(refused) / len(answers))
             report.row(case, "refusals, p99", 1e3 * percentile(refused or [0], 0.99), "ms", 20)
@@ -336,7 +336,7 @@ def measure_soak(work, report, options):
     report.row("soak", "minutes", options.minutes)
     for name in ("answered", "refused", "killed"):
         report.row("soak", name, soak.counts[name], "requests")
-    report.row("soak", "answers that are not those of predict", soak.counts["wrong"], "", 0)
+    report.row("soak", "answers that differ from predict", soak.counts["wrong"], "", 0)
     report.row("soak", "another status than was due", soak.counts["failed"], "", 0)
     report.row("soak", "resident memory", resident[-1], "MiB")
     report.row("soak", "its growth from the second quarter to the last", growth, "MiB", 8)
@@ -348,7 +348,7 @@ PARTS = {"throughput": measure_throughput, "lone": measure_lone, "overload": mea
 
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", action="append", choices=PARTS, help="that alone; several")
+    parser.add_argument("--part", action="append", choices=PARTS, help="measure only this part; repeatable")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD, help="folder of the programs")
     parser.add_argument("--model", type=pathlib.Path, help="folder of a model of texts")
     parser.add_argument("--lines", type=pathlib.Path, help="sources for it, one a line")
@@ -357,11 +357,11 @@ def read_options():
     parser.add_argument("--rounds", type=int, default=5, help="how often the lines are asked a turn")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--lone", type=int, default=500, help="lines of the lone client")
-    parser.add_argument("--overload", type=float, default=60, help="seconds of it")
-    parser.add_argument("--connections", type=int, default=10000, help="of slow clients, 511 at once")
+    parser.add_argument("--overload", type=float, default=60, help="seconds of the overload")
+    parser.add_argument("--connections", type=int, default=10000, help="number of slow clients, at most 511 at once")
     parser.add_argument("--life", type=float, default=1, help="seconds of a slow client")
-    parser.add_argument("--minutes", type=float, default=30, help="of the soak")
-    parser.add_argument("--json", action="store_true", help="an object for each figure")
+    parser.add_argument("--minutes", type=float, default=30, help="minutes of the soak")
+    parser.add_argument("--json", action="store_true", help="print an object per figure")
     options = parser.parse_args()
     if (options.model is None) != (options.lines is None):
         parser.error("--model and --lines go together")

@@ -41,7 +41,7 @@ def main():
         "faithfulness", model, "--data", data / "test.tsv", "--method", options.method, "--figure",
         "comprehensiveness,sufficiency", "--examples", options.examples, "--json"))
     print(f"Accuracy {100 * accuracy:.1f} %; {measured['examples']} sentences; in parentheses 95 %.\n\n"
-          "| method | lost without | published | lost with those alone |\n|---|---|---|---|")
+          "| method | lost without | published | lost with only these |\n|---|---|---|---|")
     methods = measured["methods"]
     for name in sorted(methods, key=lambda name: -methods[name]["comprehensiveness"]["mean"]):
         figures = methods[name]

@@ -44,7 +44,7 @@ class Classifier:
         weights = parameters(folder / "weights.safetensors")
         config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))["model"]
         if config.get("recurrent_layers") != 1 or config.get("pooling") != "fixed_mlp":
-            sys.exit(f"{folder}: is no classifier with one recurrent layer and pooling fixed_mlp")
+            sys.exit(f"{folder}: is not a classifier with one recurrent layer and pooling fixed_mlp")
         self.ids = {token: place for place, token in
                     enumerate((folder / "source.vocab").read_text(encoding="utf-8").splitlines())}
         self.labels = (folder / "target.vocab").read_text(encoding="utf-8").splitlines()[UNKNOWN + 1:]

@@ -54,6 +54,7 @@ PATTERNS = (
 SENTENCE = Pattern(f"over {LONGEST_SENTENCE} words", re.compile(""), "several sentences")
 CPP_TOKEN = re.compile(r'R"([^()\s]*)\((?:.|\n)*?\)\1"|"(?:\\.| \n|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*'
                        r"|/\*(?:.|\n)*?\*/")
+JS_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|`(?:\\.|[^`\\])*`|//[^\n]*|/\*(?:.|\n)*?\*/')
 CONTINUED_TEXT = re.compile(r'(?<=[^\\\n(])"\n\s*"(?=[^\n])')  # between two literals of one text
 MARKUP = re.compile(r"<[^>]*>|\{[^{}]*[; ][^{}]*\}")  # tags, JSON, CSS
 LIST_LINE = re.compile(r"\\n\s*(?=\\n|  )")  # such as a command of --help: ends a sentence
@@ -80,9 +81,16 @@ def kept_lines(instead):
 
 def cpp_prose(file, text):
     """Comments, of which whole lines that follow each other are one, and texts of three words or more."""
+    return code_prose(file, CONTINUED_TEXT.sub(" \n", text), CPP_TOKEN, '"')
+
+
+def js_prose(file, text):
+    return code_prose(file, text, JS_TOKEN, "\"'`")
+
+
+def code_prose(file, text, tokens, quotes):
     found = []
-    text = CONTINUED_TEXT.sub(" \n", text)
-    for match in CPP_TOKEN.finditer(text):
+    for match in tokens.finditer(text):
         token, line = match.group(), line_of(text, match.start())
         if token.startswith(("//", "/*")):
             content = token.strip("/* \n")
@@ -94,19 +102,38 @@ def cpp_prose(file, text):
                 last[3] += "\n" + content
             else:
                 found.append([file, line, whole, content])
-        elif not token.startswith("'") and len(token.replace(" \n", "").split()) >= 3:
-            prose = LIST_LINE.sub(kept_lines("; "), MARKUP.sub(kept_lines("{}"), token.strip('"')))
+        elif token[0] in quotes + "R" and len(token.replace(" \n", "").split()) >= 3:
+            prose = LIST_LINE.sub(kept_lines("; "), MARKUP.sub(kept_lines("{}"), token.strip(quotes)))
             found.append([file, line, False, re.sub(r"\\n|\\\"", " ", prose)])
     return [Prose(name, line, content) for name, line, _, content in found]
 
 
+def text_of(node):
+    """The text of a literal, with x for the values in an f-string; empty for other nodes."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_of(part) or "x" for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def python_texts(tree):
+    """The literals of three words or more, except docstrings and lists of words, such as "a b c".split()."""
+    others = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    others |= {id(node.value) for node in ast.walk(tree) if isinstance(node, (ast.Expr, ast.Attribute))}
+    for node in ast.walk(tree):
+        if id(node) not in others and len(text_of(node).split()) >= 3:
+            yield node
+
+
 def python_prose(file, text):
-    """Comments, and docstrings without their commands."""
+    """Comments, docstrings without their commands and, except in tests, whose texts are data, other texts."""
     found = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not token.string.startswith("#!"):
             found.append(Prose(file, token.start[0], token.string.lstrip("# ")))
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    if "tests/" not in file:
+        found += [Prose(file, node.lineno, text_of(node)) for node in python_texts(tree)]
+    for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (words := ast.get_docstring(node)):
             found += [Prose(file, node.body[0].lineno, part) for part in re.split(r"\n\s*\n", words)
                       if not part.startswith("    ")]
@@ -131,7 +158,7 @@ def markdown_prose(file, text):
     return found
 
 
-READERS = {".h": cpp_prose, ".cpp": cpp_prose, ".js": cpp_prose, ".py": python_prose, ".md": markdown_prose,
+READERS = {".h": cpp_prose, ".cpp": cpp_prose, ".js": js_prose, ".py": python_prose, ".md": markdown_prose,
            ".sh": hash_prose, ".bash": hash_prose, ".toml": hash_prose, ".cmake": hash_prose}
 NAMED_READERS = {"dev": hash_prose, "run": hash_prose, "CMakeLists.txt": hash_prose}
 

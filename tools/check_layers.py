@@ -366,7 +366,7 @@ class Checker:
             elif match["part"] is None and compares_setting(operand, literal, self.setting_names):
                 self.report(path, code.count("\n", 0, match.start()) + 1,
                             f'setting {operand} is compared with "{literal}"; bind it to an enum, or name '
-                            "the word beside it")
+                            "the word")
         if path.parts[1] == "cli" and path.as_posix() not in FORMATS:
             for match in SUFFIX_ASKED.finditer(code):
                 if match[1] in self.format_suffixes:

@@ -415,7 +415,7 @@ CASES = ((sentence_case, 4), (tokenizer_case, 6), (translator_case, 2), (languag
 def main():
     parser = conform_report.arguments(__doc__)
     parser.add_argument("--count", type=int, default=6, help="how often each kind of case is drawn, times its share")
-    parser.add_argument("--only", default="", help="the kind of case whose name begins so, such as translator")
+    parser.add_argument("--only", default="", help="only kinds of cases with this beginning, such as translator")
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

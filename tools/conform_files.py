@@ -372,10 +372,10 @@ def interaction_cases(draw, folder, read, count):
         yield f"{form}, times from {offset} on, {i}", compared(read("items", path), "sequences", kept)
 
 
-FORMATS = {"PNG beside Pillow": png_cases, "JPEG beside Pillow": jpeg_cases, "CoNLL beside conllu": conll_cases,
-           "FASTA beside Biopython": fasta_cases, "CSV beside Python": csv_cases,
-           "TSV and JSON Lines beside Python": table_cases, "sounds beside soundfile": sound_cases,
-           "interactions beside numpy": interaction_cases}
+FORMATS = {"PNG with Pillow": png_cases, "JPEG with Pillow": jpeg_cases, "CoNLL with conllu": conll_cases,
+           "FASTA with Biopython": fasta_cases, "CSV with Python": csv_cases,
+           "TSV and JSON Lines with Python": table_cases, "sounds with soundfile": sound_cases,
+           "interactions with numpy": interaction_cases}
 
 
 def main():

@@ -59,7 +59,7 @@ def mean_map(maps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "contacts")
-    parser.add_argument("--proteins", type=int, default=200, help="of the validation part, whose maps are taken")
+    parser.add_argument("--proteins", type=int, default=200, help="proteins of the validation part with maps")
     parser.add_argument("--count", type=int, default=2000, help="proteins to train with")
     options, training = parser.parse_known_args()
     family, model = options.out / "family", options.out / "model"
@@ -75,7 +75,7 @@ def main():
     pairs = (length - APART) * (length - APART + 1) // 2
     alone = sum(precision(each, contacts) for each in maps) / len(maps)
     print(f"{length // 5} strongest attentions that are contacts: {precision(mean_map(maps), contacts):.3f} "
-          f"by the mean of {len(maps)} maps, {alone:.3f} by each alone, {len(contacts) / pairs:.3f} by chance")
+          f"by the mean of {len(maps)} maps, {alone:.3f} by each map, {len(contacts) / pairs:.3f} by chance")
 
 
 if __name__ == "__main__":

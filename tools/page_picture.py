@@ -19,7 +19,7 @@ from test_serve import Server  # noqa: E402
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+", help="folders; two of them stand beside each other")
+    parser.add_argument("models", nargs="+", help="folders; two are shown next to each other")
     parser.add_argument("--text", default="economique")
     parser.add_argument("--off", type=int, metavar="N", help="the token that is switched off, from 1")
     parser.add_argument("--width", type=int, default=1280)

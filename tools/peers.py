@@ -146,8 +146,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "peers")
     parser.add_argument("--part", choices=PARTS, action="append", help="default: all")
-    parser.add_argument("--write", action="store_true", help="into bench/results and docs/peers.md")
-    parser.add_argument("--machine", help="its name in bench/results, e.g. zen5; default: of the processor's family")
+    parser.add_argument("--write", action="store_true", help="write bench/results and docs/peers.md")
+    parser.add_argument("--machine", help="name in bench/results, such as zen5; default: the processor's family")
     options = parser.parse_args()
     parts = options.part or list(PARTS)
     whole = {name: need for name, need in FILES.items() if set(need) <= set(parts)}

@@ -236,9 +236,9 @@ def row(work, passes, least_seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("operators", help="libattend_operators.so, built against this PyTorch")
-    parser.add_argument("--seconds", type=float, default=2, help="of each row at least")
-    parser.add_argument("--only", default="", help="rows whose name holds this")
-    parser.add_argument("--errors", action="store_true", help="of both sides, in place of times")
+    parser.add_argument("--seconds", type=float, default=2, help="minimum seconds per row")
+    parser.add_argument("--only", default="", help="only rows with this in their names")
+    parser.add_argument("--errors", action="store_true", help="print errors of both sides instead of times")
     options = parser.parse_args()
     torch.ops.load_library(options.operators)
     torch.set_num_threads(1)

@@ -44,7 +44,7 @@ def options():
     parser.add_argument("--length", type=int, default=14, help="tokens of every answer")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--weights", nargs="+", default=["float32", "int8"])
-    parser.add_argument("--words", type=int, default=10000, help="of the model that is trained")
+    parser.add_argument("--words", type=int, default=10000, help="distinct words of the trained model")
     return parser.parse_args()
 
 
@@ -132,7 +132,7 @@ def vocabulary(path):
 def convert(folder, out):
     model = tomllib.loads((folder / "config.toml").read_text())["model"]
     if model["type"] != "transformer" or model["positions"] != "sinusoidal":
-        raise SystemExit(f"{folder}: is no Transformer with sinusoidal positions")
+        raise SystemExit(f"{folder}: is not a Transformer with sinusoidal positions")
     spec = transformer_spec.TransformerSpec.from_config(
         (model["encoder_layers"], model["decoder_layers"]), model["heads"],
         pre_norm=model["normalise_first"], activation=common_spec.Activation.RELU)

@@ -142,7 +142,7 @@ def compare(options, task, make, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=8, help="of each turn")
+    parser.add_argument("--seconds", type=float, default=8, help="seconds per turn")
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(THREADS)

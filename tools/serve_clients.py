@@ -300,7 +300,7 @@ async def overload(url, seconds, findings):
     good, errors = await crowd.at_rate(3 * capacity, seconds)
     findings.expect(good >= 0.9 * capacity * seconds,
                     f"openai: three times that for {seconds:g} s: {good / seconds / capacity:.2f} of it answered")
-    findings.expect(set(errors) == {"RateLimitError"}, f"openai: what else the clients are told: {errors}")
+    findings.expect(set(errors) == {"RateLimitError"}, f"openai: errors of the clients: {errors}")
 
 
 def draw_requests(url, folder, findings, examples):

@@ -105,7 +105,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="files that passed, too")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--minutes", type=float, default=float("inf"),
-                        help="begin no file after so long; what is left is counted")
+                        help="begin no file after this time; prints the number of files left")
     arguments = parser.parse_args()
     units = read_units()
     known = {} if arguments.all else passed.read()

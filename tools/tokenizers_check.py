@@ -361,9 +361,9 @@ def golden(path):
 def main():
     parser = conform_report.arguments(__doc__.splitlines()[0])
     parser.add_argument("texts", nargs="*", type=pathlib.Path, help="files to train vocabularies on")
-    parser.add_argument("--points", type=int, default=1, help="each so many-th code point (default: 1)")
-    parser.add_argument("--kind", help="only the kinds whose name has this in it")
-    parser.add_argument("--golden", type=pathlib.Path, help="write that file instead")
+    parser.add_argument("--points", type=int, default=1, help="step between tested code points (default: 1)")
+    parser.add_argument("--kind", help="only kinds with this in their names")
+    parser.add_argument("--golden", type=pathlib.Path, help="write this file instead")
     options = parser.parse_args()
     for package, wanted in VERSIONS.items():
         if importlib.metadata.version(package) != wanted:

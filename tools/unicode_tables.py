@@ -256,7 +256,7 @@ def main():
     options = parser.parse_args()
     version = importlib.metadata.version("tokenizers")
     if version != VERSION:
-        sys.exit(f"the tables are those of tokenizers {VERSION}; this is {version}")
+        sys.exit(f"the tables are for tokenizers {VERSION}; this is {version}")
     text = source()
     if not options.check:
         print(text, end="")

@@ -131,7 +131,7 @@ def main():
     parser.add_argument("--venvs", type=pathlib.Path, default=BUILD, help="folder of the environments")
     parser.add_argument("--fresh", action="store_true", help="make the environments again")
     parser.add_argument("--built", action="store_true", help="test the wheel that is in build/wheel/dist")
-    parser.add_argument("--tests", help="only tests whose names match, as pytest -k")
+    parser.add_argument("--tests", help="only tests with matching names, as pytest -k")
     options = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     folders = {version: options.venvs.resolve() / f"torch-{version}" for version in TORCH}

@@ -71,7 +71,7 @@ def check_broadcast(name: str, x: Tensor, sizes: Sequence[int]) -> None:
 
 def check_no_gradient(name: str, x: Tensor) -> None:
     if x.requires_grad:
-        raise ValueError(f"{name} requires a gradient; a scope has none: pass {name}.detach()")
+        raise ValueError(f"{name} requires a gradient, which a scope cannot have; pass {name}.detach()")
 
 
 def check_count(name: str, x: object, least: int = 0) -> int:

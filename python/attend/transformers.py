@@ -235,7 +235,7 @@ def _segments(of_queries: Tensor, of_keys: Tensor | None, query: Tensor, key: Te
         raise ValueError(f"cu_seq_lens_q is given with {query.shape[0]} batch entries; packed sequences must be in one")
     if causal and query.shape[2] != key.shape[2]:
         raise ValueError(f"cu_seq_lens_q is given with {query.shape[2]} queries and {key.shape[2]} keys; a causal call "
-                         "must have as many")
+                         "must have equal numbers")
     return scopes.segments(of_queries, of_keys)
 
 

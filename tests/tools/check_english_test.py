@@ -70,6 +70,15 @@ class Kinds(unittest.TestCase):
         self.assertEqual(self.lines("tools/a.py", 'def f():\n    """What is alone."""\n    alone = "alone"  # alone\n'),
                          [2, 2, 3])
 
+    def test_texts_of_python_except_in_tests(self):
+        text = 'f("it is alone", f"a {x} beside b", "alone", "all alone here".split())\n'
+        self.assertEqual(self.lines("tools/a.py", text), [1, 1])
+        self.assertEqual(self.lines("tests/a/b.py", text), [])
+
+    def test_texts_of_javascript(self):
+        self.assertEqual(self.lines("attend/a/page/b.js", "f('it is alone', `a ${x}\nbeside b`, 'alone');  // alone\n"),
+                         [1, 2, 2])
+
     def test_comments_of_shell_and_toml(self):
         for name in ("dev", "tools/a.sh", "recipes/a.toml", "CMakeLists.txt"):
             with self.subTest(name):

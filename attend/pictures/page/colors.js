@@ -41,7 +41,7 @@ function readColors(ramps) {
   }
 }
 
-// One colour a head, told apart in both schemes; they come around again.
+// One colour per head, distinct in both schemes. The colours repeat.
 function headColor(head) {
   return `hsl(${(212 + head * 137.5) % 360} 70% ${darkScheme.matches ? 66 : 42}%)`;
 }

@@ -2,7 +2,7 @@
 function makeLensView(host, page) {
   const {layers, columns, cells} = page.lens, {tokens} = page.lists[columns];
   host.append(element('p', {class: 'soft'},
-    'What the model would answer if its layers ended early (the logit lens): at each place of the answer the most ' +
+    'Answers of the model if its layers ended early (the logit lens). Each place of the answer shows the most ' +
     'probable token, coloured by its probability. Bold: the token of the answer itself. Early layers are trained to be ' +
     'read by the next, so what they seem to answer may be nonsense.'));
   const head = element('tr', {}, element('th', {scope: 'col'}, 'after'),

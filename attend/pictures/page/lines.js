@@ -1,7 +1,7 @@
 // Lines between tokens: queries on the left, keys on the right. Both lists scroll.
 const pitch = 22;
 const shades = 10;
-const mostLines = 1500;
+const maxLines = 1500;
 const movingLines = 300;  // maximum number per frame during scrolling; more take longer than a frame lasts
 const restAfter = 120;  // milliseconds
 
@@ -44,10 +44,10 @@ class Lines {
     this.canvas.style.touchAction = this.most(0) + this.most(1) ? 'none' : 'pan-y';
     this.sides = [Math.round(this.width * 0.36), Math.round(this.width * 0.64)];
     const rows = Math.min(this.lists[0].tokens.length, Math.ceil(this.height / pitch));
-    this.perRow = clamp(Math.floor(mostLines / Math.max(1, rows * this.heads.length)), 1, 16);
+    this.perRow = clamp(Math.floor(maxLines / Math.max(1, rows * this.heads.length)), 1, 16);
     this.caption.textContent =
       `left: ${this.lists[0].name} tokens, which look; right: ${this.lists[1].name} tokens; ` +
-      `lines: the ${this.perRow} largest weights of each token and head, stronger where larger`;
+      `lines: the ${this.perRow} largest weights of each token and head; larger weights have stronger lines`;
     this.scroll(0, 0);
     this.draw();
   }

@@ -9,12 +9,12 @@ class HeadSwitches {
     this.count = element('span', {class: 'soft'});
     this.slider.addEventListener('input', () => this.tellCount(Number(this.slider.value)));
     this.slider.addEventListener('change', () => this.switchOff(Number(this.slider.value)).catch(tellProblem));
-    this.slide = element('label', {hidden: ''}, 'Switch off, those that matter least first', this.slider, this.count);
-    this.told = element('div', {class: 'instead', 'aria-live': 'polite', hidden: ''});
+    this.slide = element('label', {hidden: ''}, 'Switch off, the least important first', this.slider, this.count);
+    this.report = element('div', {class: 'instead', 'aria-live': 'polite', hidden: ''});
     this.above = element('div', {class: 'switches'},
       element('div', {class: 'bar'}, every, element('span', {class: 'soft'},
-        'Below each head is a switch. What a head gives that is off is zero.'), this.slide),
-      this.told);
+        'Below each head is a switch. A head that is off outputs zero.'), this.slide),
+      this.report);
   }
 
   below(map, number) {
@@ -46,7 +46,7 @@ class HeadSwitches {
   async tell() {
     const without = [...this.off], asked = without.join();
     this.asked = asked;
-    this.told.hidden = !without.length;
+    this.report.hidden = !without.length;
     if (!without.length) return;
     const {answer, before, after, changed, places} = await this.first({without});
     if (this.asked !== asked) return;
@@ -55,7 +55,7 @@ class HeadSwitches {
       ? `With all heads it is ${figure(before)}.`
       : `The ${what} from ${figure(before)} to ${figure(after)}; ` +
         `${changed} of its ${places} positions have another token.`;
-    this.told.replaceChildren(
+    this.report.replaceChildren(
       element('p', {class: 'soft'}, 'Without ', element('strong', {class: 'asked'}, listed(without)), ' the model answers'),
       element('p', {class: 'answer'}, shown(answer)),
       element('p', {class: 'soft'}, line));
@@ -80,7 +80,7 @@ class HeadSwitches {
     this.count.textContent = `${count} of ${this.order.length}`;
   }
 
-  // How many heads the answer does without.
+  // Switches off the first `count` heads, the least important ones.
   async switchOff(count) {
     this.off = new Set(this.order.slice(0, count));
     for (const show of this.shows.values()) show();

@@ -7,10 +7,10 @@ class Refusal extends Error {
 }
 
 const askTable = {
-  401: () => 'The server wants a key. Give it beside the model, and ask again.',
-  429: () => 'Too many others ask at this moment. Wait a little and ask again.',
-  503: () => 'The server is not ready: it loads its models, or is about to end. Ask again later.',
-  504: () => 'The answer takes longer than the server allows. A shorter text, or fewer answers, take less.',
+  401: () => 'The server wants a key. Enter it next to the model, and ask again.',
+  429: () => 'The server has too many requests. Wait a little and ask again.',
+  503: () => 'The server is not ready: it loads its models or is shutting down. Ask again later.',
+  504: () => 'The answer takes longer than the server allows. Try a shorter text or fewer answers.',
 };
 
 async function ask(path, body, signal) {
@@ -25,9 +25,9 @@ async function ask(path, body, signal) {
     throw new Refusal('The server does not answer. Is it still running?', 0);
   }
   if (response.ok) return response;
-  const told = askTable[response.status];
+  const message = askTable[response.status];
   if (response.status === 401) part('key-label').hidden = false;
-  if (told) throw new Refusal(told(), response.status);
+  if (message) throw new Refusal(message(), response.status);
   const {error} = await response.json();
   throw new Refusal(`The server says: ${error.message}.`, response.status);
 }
@@ -44,9 +44,9 @@ async function* eventsOf(response) {
     for (const event of events) {
       const data = event.replace('data: ', '');
       if (data === '[DONE]') return;
-      const told = JSON.parse(data);
-      if (told.error) throw new Refusal(told.error.message, 0);
-      yield told;
+      const object = JSON.parse(data);
+      if (object.error) throw new Refusal(object.error.message, 0);
+      yield object;
     }
   }
 }

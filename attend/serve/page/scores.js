@@ -38,7 +38,7 @@ class ScoreSum {
     const heading = name => element('th', {scope: 'col'}, name);
     this.element.replaceChildren(
       element('p', {}, title, '. The score is the sum of'),
-      element('table', {}, element('tr', {}, heading('part'), heading('of the query'), heading('of the key')),
+      element('table', {}, element('tr', {}, heading('part'), heading('query'), heading('key')),
               ...most.map(({part, query, key}) => line(part, query, key)),
               ...(pairs.length > 10 ? [line(rest, 'all other pairs', '')] : [])));
     this.element.hidden = false;

@@ -148,7 +148,7 @@ class Side {
       return button;
     });
     this.whatIf.append(element('fieldset', {class: 'choice'},
-      element('legend', {}, 'What if? Switch tokens off:'), ...buttons), instead);
+      element('legend', {}, 'Switch tokens off:'), ...buttons), instead);
   }
 
   async answerWithout(pieces, off, instead) {

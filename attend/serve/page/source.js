@@ -1,5 +1,5 @@
 // The source: a text, or the file of an image or a sound, as the chosen model reads it.
-const mostFileBytes = 750000;  // a request has a megabyte, and a file in it grows by a third
+const maxFileBytes = 750000;  // a request has a megabyte, and a file in it grows by a third
 const given = {file: ''};
 
 function fileUrl(file) {
@@ -24,8 +24,8 @@ function preview(file) {
 
 async function takeFile(file) {
   forgetProblem();
-  if (file.size > mostFileBytes)
-    throw new Refusal(`The file has ${file.size} bytes; a request can hold ${mostFileBytes}. Take a smaller one.`, 0);
+  if (file.size > maxFileBytes)
+    throw new Refusal(`The file has ${file.size} bytes; a request can hold ${maxFileBytes}. Take a smaller one.`, 0);
   given.file = await fileUrl(file);
   preview(file);
   part('ask').requestSubmit();
