@@ -100,11 +100,11 @@ bool FolderLock::acquire() {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (::fcntl(descriptor_, F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN)) {
-    const bool told = ::fcntl(descriptor_, F_GETLK, &lock) == 0;
+    const bool has_holder = ::fcntl(descriptor_, F_GETLK, &lock) == 0;
     ::close(std::exchange(descriptor_, -1));
     // The holder may have ended in between.
-    if (told && lock.l_type == F_UNLCK) return false;
-    fail_for(folder_, told ? lock.l_pid : 0);
+    if (has_holder && lock.l_type == F_UNLCK) return false;
+    fail_for(folder_, has_holder ? lock.l_pid : 0);
   }
   if (is_file_at(path_, descriptor_)) return true;
   ::close(std::exchange(descriptor_, -1));

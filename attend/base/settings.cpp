@@ -246,12 +246,12 @@ Change read_node(const Setting& setting, const toml::node& node, const std::stri
 }
 
 // Paths in a settings file are relative to it, which allows moving both together.
-void look_beside(const std::filesystem::path& folder, Change& change) {
+void resolve_file(const std::filesystem::path& folder, Change& change) {
   if (!change.setting->is_file || folder.empty()) return;
   auto& name = std::get<std::string>(change.value);
   std::error_code ignored;
-  const std::filesystem::path beside = folder / name;  // `name` itself if it is absolute
-  if (!name.empty() && std::filesystem::exists(beside, ignored)) name = beside.string();
+  const std::filesystem::path resolved = folder / name;  // `name` itself if it is absolute
+  if (!name.empty() && std::filesystem::exists(resolved, ignored)) name = resolved.string();
 }
 
 // A key part with a dot is shown in quotes, and hence equals no setting's key.
@@ -399,7 +399,7 @@ TomlFile::~TomlFile() = default;
 
 void TomlFile::read(const Settings& settings) const {
   for (Change& change : collect(settings, parsed_->root, parsed_->name)) {
-    look_beside(parsed_->folder, change);
+    resolve_file(parsed_->folder, change);
     apply(change);
   }
 }
@@ -409,7 +409,7 @@ void TomlFile::read_key(const Setting& setting) const {
   if (node == nullptr) return;
   Change change =
       read_node(setting, *node, fmt::format("{}:{}", parsed_->name, node->source().begin.line));
-  look_beside(parsed_->folder, change);
+  resolve_file(parsed_->folder, change);
   apply(change);
 }
 

@@ -105,20 +105,21 @@ void print(const ExplainOptions& options, const Shown& shown) {
   fmt::print("{}", evidence_text(shown.sum->card));
 }
 
-void print_knock_out(const ExplainOptions& options, const Model& model, const KnockOut& told) {
+void print_knock_out(const ExplainOptions& options, const Model& model, const KnockOut& effect) {
   if (options.json) {
-    fmt::print("{}\n", knock_out_json(told));
+    fmt::print("{}\n", knock_out_json(effect));
     return;
   }
   const bool number = !model.answer_kind().has_probabilities();
   const char* value = number                            ? "number"
                       : options.request.against.empty() ? "log probability"
                                                         : "log odds";
-  fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", value, told.before, told.without, told.after);
+  fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", value, effect.before, effect.without,
+             effect.after);
   if (!number)
-    fmt::print("{:<16} {} of {} positions have another token\n", "changed", told.changed,
-               told.places);
-  fmt::print("{:<16} {}\n", "answer then", told.new_answer);
+    fmt::print("{:<16} {} of {} positions have another token\n", "changed", effect.changed,
+               effect.places);
+  fmt::print("{:<16} {}\n", "answer then", effect.new_answer);
 }
 
 // Sets the kind of the file. Error if it cannot be written.

@@ -40,7 +40,7 @@ FormatCounts count_items(const SplitData& data) {
   return {{"users", std::ssize(data.test)},
           {"items", std::ssize(items)},
           {"interactions", interactions},
-          {"most_interactions_of_a_user", longest},
+          {"max_interactions_per_user", longest},
           {"users_to_learn_from", std::ssize(data.train)}};
 }
 

@@ -238,12 +238,12 @@ class Sequences {
   }
 
   // Adds the number of users with one item to the parameter.
-  std::vector<ItemSequence> all(int64_t& alone) {
+  std::vector<ItemSequence> all(int64_t& single) {
     std::vector<ItemSequence> sequences;
     sequences.reserve(users_.size());
     for (User& user : users_) {
       if (user.items.size() == 1)
-        ++alone;
+        ++single;
       else
         sequences.push_back({std::move(user.name), in_time(user)});
     }
@@ -292,7 +292,7 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
                                        const InteractionConfig& config, const Tell& tell,
                                        int64_t* bad) {
   Sequences sequences(config);
-  int64_t left_out = 0, alone = 0;
+  int64_t left_out = 0, single = 0;
   std::string first_error;
   while (true) {
     const int64_t before = reader.lines_read();
@@ -306,7 +306,7 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
       if (tell) tell(error.what());
     }
   }
-  std::vector<ItemSequence> all = sequences.all(alone);
+  std::vector<ItemSequence> all = sequences.all(single);
   if (all.empty() && left_out > 0)
     fail("{}: {} lines cannot be read, and no user has two items in the others: {}", name, left_out,
          first_error);
@@ -314,8 +314,8 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
   if (bad != nullptr) *bad += left_out;
   if (tell && left_out > 0)
     tell(fmt::format("{}: {} lines cannot be read and are left out", name, left_out));
-  if (tell && alone > 0)
-    tell(fmt::format("{}: {} users have only one item; they are left out", name, alone));
+  if (tell && single > 0)
+    tell(fmt::format("{}: {} users have only one item; they are left out", name, single));
   if (tell) tell(fmt::format("{}: {}", name, reader.form()));
   if (tell && sequences.has_ratings())
     tell(
@@ -367,11 +367,11 @@ std::vector<Example> items_to_learn(const std::vector<ItemSequence>& sequences) 
   return examples;
 }
 
-std::vector<Example> next_items(const std::vector<ItemSequence>& sequences, int64_t behind) {
+std::vector<Example> next_items(const std::vector<ItemSequence>& sequences, int64_t items_after) {
   std::vector<Example> examples;
   for (const ItemSequence& sequence : sequences) {
     const std::vector<std::string>& items = sequence.items;
-    const auto place = std::ssize(items) - 1 - behind;
+    const auto place = std::ssize(items) - 1 - items_after;
     if (place < 1) continue;
     const auto end = static_cast<size_t>(place);
     examples.push_back({joined(items, end), {items[end]}});

@@ -50,6 +50,7 @@ std::vector<Example> items_to_learn(const std::vector<ItemSequence>& sequences);
 // Returns an example per sequence. The target is the item that has the given number of items after
 // it. The source is all items before the target, joined by blanks. Skips sequences that are too
 // short.
-std::vector<Example> next_items(const std::vector<ItemSequence>& sequences, int64_t behind = 0);
+std::vector<Example> next_items(const std::vector<ItemSequence>& sequences,
+                                int64_t items_after = 0);
 
 }  // namespace attend

@@ -108,11 +108,11 @@ PairReader::~PairReader() = default;
 
 bool PairReader::next(std::string& source, std::string& target) {
   while (true) {
-    const int64_t behind = lines_read();
+    const int64_t before = lines_read();
     try {
       return next_checked(source, target);
     } catch (const Error& error) {
-      if (!files_.leave_out || lines_read() == behind) throw;
+      if (!files_.leave_out || lines_read() == before) throw;
       files_.leave_out(error.what());
     }
   }

@@ -100,13 +100,13 @@ class ProteinFamily {
       drawn.push_back(
           first_of_[place] >= 0 && internal::draw_below(10, random_) > 0
               ? partner_of_[static_cast<size_t>(drawn[static_cast<size_t>(first_of_[place])])]
-              : draw_alone(preferred_[place]));
+              : draw_independent(preferred_[place]));
     std::string protein;
     for (const int64_t residue : drawn) protein += residues[static_cast<size_t>(residue)];
     return protein;
   }
 
-  int64_t draw_alone(const std::vector<int64_t>& here) {
+  int64_t draw_independent(const std::vector<int64_t>& here) {
     if (internal::draw_below(2, random_) == 0)
       return here[internal::draw_below(preferred, random_)];
     return static_cast<int64_t>(internal::draw_below(residues.size(), random_));

@@ -138,7 +138,7 @@ class Search::Steps {
   bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
 
   // Whether EOS is excluded as the next token.
-  bool goes_on(const Sentence& sentence) const {
+  bool excludes_end(const Sentence& sentence) const {
     return sentence.task.length > 0 ||
            sentence.step - sentence.task.certain < options_.minimum_length;
   }
@@ -146,7 +146,7 @@ class Search::Steps {
   // Tokens excluded only for this sentence.
   std::vector<int64_t> never(const Sentence& sentence) const {
     std::vector<int64_t> tokens = sentence.task.never;
-    if (goes_on(sentence)) tokens.push_back(special_.eos);
+    if (excludes_end(sentence)) tokens.push_back(special_.eos);
     return tokens;
   }
 
@@ -156,12 +156,12 @@ class Search::Steps {
     const auto all = [&](auto has) {
       return std::all_of(sentences_.begin(), sentences_.end(), has);
     };
-    const bool none_ends = all([&](const Sentence& each) { return goes_on(each); });
+    const bool none_ends = all([&](const Sentence& each) { return excludes_end(each); });
     if (none_ends) query.excluded.push_back(special_.eos);
     size_t max_never = 0;
     for (const Sentence& sentence : sentences_)
-      max_never = std::max(max_never,
-                           sentence.task.never.size() + (goes_on(sentence) && !none_ends ? 1 : 0));
+      max_never = std::max(
+          max_never, sentence.task.never.size() + (excludes_end(sentence) && !none_ends ? 1 : 0));
     query.count = std::max(options_.beam, options_.alternatives) + static_cast<int64_t>(max_never);
     if (all([](const Sentence& each) { return !each.is_given(); })) return query;
     for (const Sentence& sentence : sentences_)

@@ -104,12 +104,13 @@ bool reads_for_answer(const TracedAttention& one) {
 }
 
 const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice) {
-  bool behind = false;
-  for (const TracedAttention& one : trace.attentions) behind = behind || reads_for_answer(one);
+  bool has_answer_map = false;
+  for (const TracedAttention& one : trace.attentions)
+    has_answer_map = has_answer_map || reads_for_answer(one);
   const TracedAttention* found = nullptr;
   int64_t layers = 0;
   for (const TracedAttention& one : trace.attentions) {
-    if (behind ? !reads_for_answer(one) : is_decoder(one.site)) continue;
+    if (has_answer_map ? !reads_for_answer(one) : is_decoder(one.site)) continue;
     ++layers;
     if (!choice.layer || *choice.layer == layers) found = &one;
   }

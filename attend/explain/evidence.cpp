@@ -72,7 +72,7 @@ Figure flips_by_weight(AnswerEvidence& evidence, const MappedScores& map) {
 }
 
 template <double WeightTests::*Member>
-Figure weights_alone(AnswerEvidence& evidence, const MappedScores& map) {
+Figure weight_figure(AnswerEvidence& evidence, const MappedScores& map) {
   return of_weights(evidence, map,
                     [](const WeightTests& tests) { return FigureValue{tests.*Member}; });
 }
@@ -111,15 +111,15 @@ const std::vector<FigureRow>& figure_table() {
       {"permuted_weights",
        "median total variation of the answer under 100 permutations of the weights",
        "Jain & Wallace 2019", "at least 0.05", false, at_least_5_hundredths,
-       weights_alone<&WeightTests::permuted>},
+       weight_figure<&WeightTests::permuted>},
       {"adversarial_weights",
        "largest Jensen-Shannon divergence, in nats, of weights that do not change the answer",
        "Jain & Wallace 2019", "at most 0.35", false,
        [](const FigureValue& figure) { return figure.value <= 0.35; },
-       weights_alone<&WeightTests::adversarial>},
+       weight_figure<&WeightTests::adversarial>},
       {"uniform_weights", "loss of log probability, in nats, with equal weights",
        "Wiegreffe & Pinter 2019", "at least 0.05", false, at_least_5_hundredths,
-       weights_alone<&WeightTests::uniform_loss>},
+       weight_figure<&WeightTests::uniform_loss>},
       {"tau_gradient",
        "Kendall's rank correlation with the gradient by each token, with constant weights",
        "Jain & Wallace 2019", "", false, any_value, tau_gradient, nullptr, true},

@@ -168,7 +168,7 @@ std::string page_html(const ExplanationPage& page) {
   return out.str();
 }
 
-std::string knock_out_line(const KnockOut& told) { return knock_out_json(told) + '\n'; }
+std::string knock_out_line(const KnockOut& effect) { return knock_out_json(effect) + '\n'; }
 
 constexpr const char *svg_type = "image/svg+xml", *png_type = "image/png",
                      *json_type = "application/json", *text_type = "text/plain; charset=utf-8";

@@ -24,7 +24,7 @@ struct ExplainFile {
   // Error on maps that the kind cannot hold.
   std::function<std::string(const Shown& shown)> maps = {};
   std::function<std::string(const LayerGraph& graph)> graph = {};
-  std::function<std::string(const KnockOut& told)> knock_out = {};
+  std::function<std::string(const KnockOut& effect)> knock_out = {};
   // A page of all layers, and of all methods or the named one, independent of the selected view.
   std::function<std::string(const ExplanationPage& page)> page = {};
   bool always_tested = false;  // the methods of the page, also without ShowOptions::evidence

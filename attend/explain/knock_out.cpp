@@ -252,13 +252,13 @@ void check_takes_no_map(const ShowOptions& options) {
       fail("without: reports how the answer changes, and shows no map; leave {} out", name);
 }
 
-std::string knock_out_json(const KnockOut& told) {
-  return json_line(nlohmann::ordered_json{{"without", told.without},
-                                          {"before", told.before},
-                                          {"after", told.after},
-                                          {"changed", told.changed},
-                                          {"places", told.places},
-                                          {"answer", told.new_answer}});
+std::string knock_out_json(const KnockOut& effect) {
+  return json_line(nlohmann::ordered_json{{"without", effect.without},
+                                          {"before", effect.before},
+                                          {"after", effect.after},
+                                          {"changed", effect.changed},
+                                          {"places", effect.places},
+                                          {"answer", effect.new_answer}});
 }
 
 std::vector<HeadEffect> head_effects(const Explanation& explanation, Ablation ablation,

@@ -70,7 +70,7 @@ KnockOut knock_out(const Explanation& explanation, const std::string& text,
 void check_takes_no_map(const ShowOptions& options);
 
 // {"without", "before", "after", "changed", "places", "answer"}.
-std::string knock_out_json(const KnockOut& told);
+std::string knock_out_json(const KnockOut& effect);
 
 // Difference of KnockOut::before and KnockOut::after for each head by itself.
 struct HeadEffect {

@@ -65,8 +65,8 @@ LayerShares shares_of(NetworkPart part, const Tensor& own, const Tensor& source)
   Tensor sums = own.sum(1, true);
   if (source.defined()) sums = sums + source.sum(1, true);
   const Tensor whole = at::where(sums > 0, sums, at::ones_like(sums));
-  const Tensor alone = at::eye(own.size(0), own.options()) * (sums <= 0);
-  return {part, own / whole + alone, source.defined() ? source / whole : Tensor()};
+  const Tensor own_only = at::eye(own.size(0), own.options()) * (sums <= 0);
+  return {part, own / whole + own_only, source.defined() ? source / whole : Tensor()};
 }
 
 Tensor follow_shares(const Subject& subject, const NetworkTrace& trace,
@@ -91,12 +91,12 @@ Tensor follow_shares(const Subject& subject, const NetworkTrace& trace,
 }
 
 std::string no_blocks_reason(const NetworkTrace& trace) {
-  size_t told = 0;
+  size_t reported = 0;
   for (const TracedAttention& one : trace.attentions) {
     if (one.site.layer == 0) continue;
-    if (told == trace.blocks.size() || !(trace.blocks[told].site == one.site))
+    if (reported == trace.blocks.size() || !(trace.blocks[reported].site == one.site))
       return "models of this type do not report the vectors of their layers; take rollout";
-    ++told;
+    ++reported;
   }
   return {};
 }

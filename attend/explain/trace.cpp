@@ -181,8 +181,8 @@ Tensor trace_step(DecodingState& state, const Tensor& tokens, const TraceOptions
 
 std::vector<std::unique_ptr<DecodingState>> trace_states(PairNetwork& network, const Batch& batch) {
   const at::NoGradGuard not_recorded;
-  Watch nobody;  // so that steps are computed as in later watched passes
-  const Pass pass = Pass{}.watched_by(nobody);
+  Watch unused;  // so that steps are computed as in later watched passes
+  const Pass pass = Pass{}.watched_by(unused);
   std::vector<std::unique_ptr<DecodingState>> states;
   const auto state = network.start(batch.source, batch.source_lengths, pass);
   const Tensor before = shift_right(batch.target);

@@ -29,7 +29,7 @@ using StreamProtocol = asio::generic::stream_protocol;
 
 // Maximum number of connections over the limit that get a 503; further ones are closed without an
 // answer.
-constexpr size_t told_connections = 64;
+constexpr size_t refused_connections = 64;
 // Delay before the next accept if the process has no free descriptors.
 constexpr HttpOptions::Time starved_time{100};
 // Limits the bytes of an answer that the system buffers for a slow client.
@@ -269,7 +269,7 @@ void HttpServer::State::take(HttpSocket socket) {
   const size_t count = shared.connections.size();
   const size_t maximum = shared.options.connections;
   // The TLS handshake with a refused client would cost more than the limit saves.
-  if (count >= (shared.tls ? maximum : maximum + told_connections)) return;
+  if (count >= (shared.tls ? maximum : maximum + refused_connections)) return;
   boost::system::error_code ignored;  // a Unix socket lacks this option
   socket.set_option(tcp::no_delay(true), ignored);
   const uint64_t number = ++shared.last_connection;

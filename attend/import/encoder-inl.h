@@ -55,7 +55,7 @@ struct EncoderType {
   const char* span_dropout = nullptr;
   const char* epsilon = "layer_norm_eps";  // null: it is 1e-12
   // The first position comes after the padding position (RoBERTa).
-  bool positions_behind_padding = false;
+  bool positions_after_padding = false;
   // Pre-norm layers with rotary positions instead (ESM-2).
   bool rotary = false;
   const char* embedding = nullptr;  // depth of token vectors; null: the depth of the layers

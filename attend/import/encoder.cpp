@@ -26,7 +26,7 @@ void read_sizes(const JsonPosition& config, const EncoderType& type, SourceEncod
 void read_positions(const JsonPosition& config, const EncoderType& type, ForeignModel& model,
                     SourceEncoderConfig& encoder) {
   model.positions = size_in(config, "max_position_embeddings", 1 << 20);
-  if (type.positions_behind_padding) model.first_position = config.number("pad_token_id", 1) + 1;
+  if (type.positions_after_padding) model.first_position = config.number("pad_token_id", 1) + 1;
   encoder.maximum_source_length = model.positions - model.first_position;
   if (encoder.maximum_source_length < 1)
     config.member("max_position_embeddings")

@@ -87,7 +87,7 @@ void write_mpnet_more(ModelConfig& ours, Json& config) {
 // layers.
 const EncoderType& mpnet_type() {
   static const EncoderType type = {.label_dropout = "hidden_dropout_prob",
-                                   .positions_behind_padding = true,
+                                   .positions_after_padding = true,
                                    .shares_bias = true,
                                    .prefix = "mpnet.",
                                    .keys = mpnet_keys(),

@@ -26,7 +26,7 @@ std::vector<EncoderArchitecture> roberta_architectures() {
 }
 
 const EncoderType& roberta_type() {
-  static const EncoderType type = {.positions_behind_padding = true,
+  static const EncoderType type = {.positions_after_padding = true,
                                    .prefix = "roberta.",
                                    .keys = bert_keys(),
                                    .tensors = bert_tensors(),

@@ -45,13 +45,13 @@ std::vector<std::vector<int64_t>> length_batches(const std::vector<EncodedPair>&
   std::vector<std::vector<int64_t>> batches;
   PaddedBatch padded;
   for (const auto& [length, all] : by_length) {
-    const size_t alone = may_pad ? all.size() / size * size : all.size();
-    for (size_t first = 0; first < alone; first += size) {
+    const size_t unpadded = may_pad ? all.size() / size * size : all.size();
+    for (size_t first = 0; first < unpadded; first += size) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
-      const size_t count = std::min(size, alone - first);
+      const size_t count = std::min(size, unpadded - first);
       batches.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
     }
-    for (size_t i = alone; i < all.size(); ++i) {
+    for (size_t i = unpadded; i < all.size(); ++i) {
       if (!padded.takes(length, size)) padded.move_to(batches);
       padded.add(all[i], length);
     }

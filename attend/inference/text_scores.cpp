@@ -81,11 +81,12 @@ nlohmann::json TextScores::all(const std::function<bool()>& is_stopped) const {
 }
 
 nlohmann::json TextScores::each(size_t answer) const {
-  MetricOptions alone = options_;
-  alone.bleu.effective_order = true;
+  MetricOptions sentence_options = options_;
+  sentence_options.bleu.effective_order = true;
   nlohmann::json figures;
   for (const Metric* metric : metrics_)
-    figures[metric->key] = measure_answers(*metric, {measured_by(*metric)[answer]}, alone);
+    figures[metric->key] =
+        measure_answers(*metric, {measured_by(*metric)[answer]}, sentence_options);
   return figures;
 }
 

@@ -23,7 +23,7 @@ void expect_axes(const Tensor& x, int64_t axes, const char* name) {
 }
 
 // Reshapes [B, R] to broadcast with weights [B, R, N].
-Tensor beside_rows(const Tensor& gates, const Tensor& weights, const char* name) {
+Tensor per_row(const Tensor& gates, const Tensor& weights, const char* name) {
   expect_shape(gates, weights.sizes().slice(0, 2), name);
   return gates.unsqueeze(-1);
 }
@@ -44,14 +44,14 @@ Tensor address_by_content(const Tensor& memory, const Tensor& keys, const Tensor
   expect_shape(keys, {memory.size(0), keys.size(1), memory.size(2)}, "keys");
   const Score cosine("cosine");
   // The parameter beta is one number per head; strengths also differ per batch entry.
-  const Tensor query = cosine.map_query(keys) * beside_rows(strengths, keys, "strengths");
+  const Tensor query = cosine.map_query(keys) * per_row(strengths, keys, "strengths");
   return attention_scores(query, cosine.map_key(memory), {.score = cosine.mapped()}).softmax(-1);
 }
 
 Tensor interpolate_weights(const Tensor& content, const Tensor& previous, const Tensor& gates) {
   expect_axes(content, 3, "content");
   expect_shape(previous, content.sizes(), "previous");
-  return at::lerp(previous, content, beside_rows(gates, content, "gates"));
+  return at::lerp(previous, content, per_row(gates, content, "gates"));
 }
 
 Tensor shift_weights(const Tensor& weights, const Tensor& shifts) {
@@ -77,7 +77,7 @@ Tensor sharpen_weights(const Tensor& weights, const Tensor& sharpness) {
   // The ratio is invariant to a common factor. Scaling the largest weight to 1 prevents underflow
   // of all powers.
   const Tensor scaled = weights / weights.detach().amax(-1, true);
-  const Tensor powers = scaled.pow(beside_rows(sharpness, weights, "sharpness"));
+  const Tensor powers = scaled.pow(per_row(sharpness, weights, "sharpness"));
   return powers / powers.sum(-1, true);
 }
 
@@ -104,7 +104,7 @@ Tensor erase_and_add(const Tensor& memory, const Tensor& weights, const Tensor& 
 
 Tensor retention(const Tensor& free_gates, const Tensor& read_weights) {
   expect_axes(read_weights, 3, "read weights");
-  return (1 - beside_rows(free_gates, read_weights, "free gates") * read_weights).prod(1);
+  return (1 - per_row(free_gates, read_weights, "free gates") * read_weights).prod(1);
 }
 
 Tensor next_usage(const Tensor& usage, const Tensor& write_weights, const Tensor& retained) {

@@ -17,7 +17,7 @@ bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_stop(char c) { return c == '.' || c == ','; }
 
 // All of ASCII except letters, digits, controls and ' , - .
-bool stands_alone(char c) {
+bool is_separate(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return c >= ' ' && c <= '~' && !letter && !is_ascii_digit(c) && c != '\'' && !is_stop(c) &&
          c != '-';
@@ -54,7 +54,7 @@ Text rewrite_pairs(const Text& text, const Matches& matches, const Write& write)
 Words tokenise_western(std::string_view text) {
   std::string spaced;
   for (const char c : text) {
-    if (stands_alone(c))
+    if (is_separate(c))
       spaced.append({' ', c, ' '});
     else
       spaced += c;
@@ -108,10 +108,10 @@ Words tokenise_zh(std::string_view line) {
   std::u32string text = to_code_points(line), spaced;
   text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), internal::is_white_space));
   for (const char32_t c : text) {
-    const bool alone = std::any_of(std::begin(chinese), std::end(chinese), [&](const auto& block) {
-      return block.first <= c && c <= block.second;
-    });
-    if (alone)
+    const bool is_chinese =
+        std::any_of(std::begin(chinese), std::end(chinese),
+                    [&](const auto& block) { return block.first <= c && c <= block.second; });
+    if (is_chinese)
       spaced.append({U' ', c, U' '});
     else
       spaced += c;

@@ -13,11 +13,11 @@ using at::Tensor;
 
 Neighbours frame_neighbours(const Tensor& frames, const Tensor& lengths, int64_t maximum) {
   const int64_t batch = frames.size(0), places = frames.size(1);
-  const Tensor told = frames.narrow(2, frames.size(2) - 2 * maximum, 2 * maximum)
-                          .to(at::kCPU, at::kLong)
-                          .contiguous();
+  const Tensor listed = frames.narrow(2, frames.size(2) - 2 * maximum, 2 * maximum)
+                            .to(at::kCPU, at::kLong)
+                            .contiguous();
   const Tensor ends = lengths.cpu().contiguous();
-  const auto* numbers = told.data_ptr<int64_t>();
+  const auto* numbers = listed.data_ptr<int64_t>();
   std::vector<int64_t> offsets, keys;
   std::vector<Tensor> kinds;
   for (int64_t entry = 0; entry < batch; ++entry) {

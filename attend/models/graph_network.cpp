@@ -48,10 +48,10 @@ Scope seen_by_all(const NodeGraph& graph) {
   Lists seen;
   for (int64_t node = 0; node < graph.node_count(); ++node) {
     const List others(graph.offsets, graph.neighbours, node);
-    const int64_t* behind = std::lower_bound(others.begin(), others.end(), node);
-    seen.numbers.insert(seen.numbers.end(), others.begin(), behind);
+    const int64_t* after = std::lower_bound(others.begin(), others.end(), node);
+    seen.numbers.insert(seen.numbers.end(), others.begin(), after);
     seen.numbers.push_back(node);
-    seen.numbers.insert(seen.numbers.end(), behind, others.end());
+    seen.numbers.insert(seen.numbers.end(), after, others.end());
     seen.end_list();
   }
   return edges(seen.offsets_tensor(), at::tensor(seen.numbers, at::kLong));

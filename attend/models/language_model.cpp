@@ -17,7 +17,7 @@ using at::Tensor;
 
 constexpr Site in_layers{NetworkPart::layers, 0, false};
 
-Tensor behind_start(const Tensor& tokens, int64_t starts = 1) {
+Tensor after_start(const Tensor& tokens, int64_t starts = 1) {
   return at::cat({at::full({tokens.size(0), starts}, Vocabulary::bos, tokens.options()), tokens},
                  1);
 }
@@ -26,7 +26,7 @@ Tensor behind_start(const Tensor& tokens, int64_t starts = 1) {
 // `starts` [B]: number of start tokens, 0 or 1.
 Tensor joined(const Batch& batch, const Tensor& starts) {
   if (batch.source.size(1) == 0) return shift_right(batch.target);
-  const Tensor apart = at::cat({behind_start(batch.source), batch.target}, 1);
+  const Tensor apart = at::cat({after_start(batch.source), batch.target}, 1);
   const Tensor ends = batch.source_lengths + batch.target_lengths + starts - 1;
   const Tensor left_out = (1 - starts).to(apart.device()).unsqueeze(1);
   const Tensor place =
@@ -124,14 +124,14 @@ Tensor LanguageModel::objective(const Batch& batch, const Pass& pass, double smo
 
 Tensor LanguageModel::encodings(const Tensor& source, const Tensor&, const Pass& pass) {
   const int64_t before = start_ || source.size(1) == 0 ? 1 : 0;
-  return vectors_of(behind_start(source, before), pass).slice(1, before);
+  return vectors_of(after_start(source, before), pass).slice(1, before);
 }
 
 struct LanguageModel::State : DecodingState {
   State(LanguageModel& its_network, const Tensor& source, const Pass& pass)
       : network(its_network),
         starts(network.start_ || source.size(1) == 0 ? 1 : 0),
-        text(network.to_device(behind_start(source, starts))),
+        text(network.to_device(after_start(source, starts))),
         places(at::arange(starts, text.size(1), text.options()).expand({text.size(0), -1})),
         layers(network.start_layers(text.size(0), pass)) {
     read_on(pass.at_site(in_layers));
@@ -168,7 +168,7 @@ struct LanguageModel::State : DecodingState {
     if (text.size(1) > network.context_) {
       const int64_t dropped = text.size(1) - kept - starts;
       places = places - dropped;
-      text = behind_start(text.slice(1, -kept), starts);
+      text = after_start(text.slice(1, -kept), starts);
       layers = network.start_layers(text.size(0), pass);
     }
     const int64_t read = layers->positions(), last = text.size(1) - 1;

@@ -121,13 +121,14 @@ void check_memory(const PairModel& model, int64_t replicas, int64_t processes) {
   const int64_t bytes = parameter_bytes(model), maximum = memory_of_each(processes);
   const int64_t numbers = numbers_per_weight(replicas);
   if (bytes <= maximum / numbers) return;
-  const bool is_alone = processes == 1;
+  const bool is_single = processes == 1;
   fail(
       "the model's weights take {}, and training {} times that{}; {} may use {}: {}; take a "
       "smaller model, or fewer replicas{}",
-      gigabytes(bytes), numbers, is_alone ? "" : fmt::format(" in each of {} processes", processes),
-      is_alone ? "this process" : "each", gigabytes(maximum), largest_part(model),
-      is_alone ? "" : " or processes");
+      gigabytes(bytes), numbers,
+      is_single ? "" : fmt::format(" in each of {} processes", processes),
+      is_single ? "this process" : "each", gigabytes(maximum), largest_part(model),
+      is_single ? "" : " or processes");
 }
 
 }  // namespace attend

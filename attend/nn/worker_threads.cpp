@@ -28,8 +28,8 @@ struct WorkerThreads::Call {
   int64_t jobs;
   int64_t begun = 0, ended = 0;
   bool tells = false;
-  std::deque<int64_t> untold = {};  // jobs that ended without an exception
-  int64_t failed = jobs;            // number of the first job that threw
+  std::deque<int64_t> unreported = {};  // jobs that ended without an exception
+  int64_t failed = jobs;                // number of the first job that threw
   std::exception_ptr error = {};
 
   bool is_done() const { return ended == begun && (begun == jobs || error); }
@@ -99,7 +99,7 @@ void WorkerThreads::serve() {
     if (error) {
       abandon(call, job, error);
     } else if (call.tells) {
-      call.untold.push_back(job);
+      call.unreported.push_back(job);
     }
     if (call.tells || call.is_done()) changed_.notify_all();
   }
@@ -139,10 +139,10 @@ void WorkerThreads::run(int64_t jobs, const std::function<void(int64_t)>& work,
   tell_whether_wanted();
   changed_.notify_all();
   while (true) {
-    changed_.wait(lock, [&] { return !call.untold.empty() || call.is_done(); });
-    if (call.untold.empty()) break;
-    const int64_t job = call.untold.front();
-    call.untold.pop_front();
+    changed_.wait(lock, [&] { return !call.unreported.empty() || call.is_done(); });
+    if (call.unreported.empty()) break;
+    const int64_t job = call.unreported.front();
+    call.unreported.pop_front();
     lock.unlock();
     std::exception_ptr error;
     try {

@@ -140,7 +140,7 @@ Sums causal_sums(const Tensor& query, const Tensor& key, const Tensor& value, co
 
 // Moves keys or values such that query i sees entries 0 ... i, padded with `filling`. Omits the
 // first `last` keys, which every query sees.
-Tensor beside_queries(const Tensor& x, int64_t last, int64_t queries, double filling = 0) {
+Tensor aligned_with_queries(const Tensor& x, int64_t last, int64_t queries, double filling = 0) {
   const int64_t first = std::max<int64_t>(0, last), front = std::clamp<int64_t>(-last, 0, queries);
   const int64_t count = std::clamp<int64_t>(x.size(2) - first, 0, queries - front);
   return at::constant_pad_nd(x.narrow(2, first, count), {0, 0, front, queries - front - count},
@@ -271,17 +271,17 @@ AttentionResult linear_attention(const Parts& parts, const LoweredSpec& spec) {
     const Tensor sums = at::matmul(x.key.transpose(-2, -1), x.value);
     return normalised({at::matmul(x.query, sums.unsqueeze(2)), x.shift.unsqueeze(2)}, spec);
   }
-  const auto beside = [&](const Tensor& y, double filling) {
-    return beside_queries(y, scope.last, spec.queries, filling);
+  const auto aligned = [&](const Tensor& y, double filling) {
+    return aligned_with_queries(y, scope.last, spec.queries, filling);
   };
   Sums before;
   if (scope.last > 0) {
     const auto first = [&](const Tensor& y) { return y.narrow(2, 0, scope.last); };
     before = sums_of(first(x.key), first(x.value), first(x.shift));
   }
-  return normalised(
-      causal_sums(x.query, beside(x.key, 0), beside(x.value, 0), beside(x.shift, no_shift), before),
-      spec);
+  return normalised(causal_sums(x.query, aligned(x.key, 0), aligned(x.value, 0),
+                                aligned(x.shift, no_shift), before),
+                    spec);
 }
 
 AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const Tensor& value,

@@ -10,7 +10,7 @@ using at::Tensor;
 
 // Reshapes a parameter of one number or one vector, with or without a head axis, to broadcast with
 // tensors [B, H, T, D].
-Tensor beside_heads(const Tensor& parameter, int64_t own_axes) {
+Tensor per_head_axes(const Tensor& parameter, int64_t own_axes) {
   if (parameter.dim() == own_axes) return parameter;
   return own_axes == 0 ? parameter.view({-1, 1, 1}) : parameter.unsqueeze(1);
 }
@@ -28,7 +28,7 @@ Tensor linear_if_given(const Tensor& x, const Tensor* weight) {
 Tensor additive_query(const Tensor& query, const Parameters& parameters) {
   const Tensor mapped = linear_if_given(query, find_parameter(parameters, "W_q"));
   const Tensor* bias = find_parameter(parameters, "b");
-  return bias ? mapped + beside_heads(*bias, 1) : mapped;
+  return bias ? mapped + per_head_axes(*bias, 1) : mapped;
 }
 
 Tensor additive_key(const Tensor& key, const Parameters& parameters) {
@@ -39,7 +39,7 @@ Tensor additive_key(const Tensor& key, const Parameters& parameters) {
 Tensor linear_query(const Tensor& query, const Parameters& parameters) {
   Tensor number = at::matmul(query, find_parameter(parameters, "w_q")->unsqueeze(-1));
   if (const Tensor* bias = find_parameter(parameters, "b"))
-    number = number + beside_heads(*bias, 0);
+    number = number + per_head_axes(*bias, 0);
   return at::cat({number, at::ones_like(number)}, -1);
 }
 
@@ -61,7 +61,7 @@ Tensor unit_length(const Tensor& x) {
 Tensor cosine_query(const Tensor& query, const Parameters& parameters) {
   const Tensor* beta = find_parameter(parameters, "beta");
   const Tensor unit = unit_length(query);
-  return beta ? unit * beside_heads(*beta, 0) : unit;
+  return beta ? unit * per_head_axes(*beta, 0) : unit;
 }
 
 Tensor cosine_key(const Tensor& key, const Parameters&) { return unit_length(key); }

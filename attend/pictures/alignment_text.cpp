@@ -177,10 +177,10 @@ std::string strongest(const Sheet& sheet, int64_t row, int width) {
 
 void append_panels(std::string& out, const Sheet& sheet) {
   const int name = std::max(1, widest(sheet.source));
-  const int beside = 2 + 5 + name;
+  const int name_columns = 2 + 5 + name;
   const int room = sheet.options.width - sheet.label_width - 1;
-  const bool named = room - beside >= kNarrowestMap;
-  const int64_t per_panel = (named ? room - beside : room) / kNarrowCell;
+  const bool named = room - name_columns >= kNarrowestMap;
+  const int64_t per_panel = (named ? room - name_columns : room) / kNarrowCell;
   for (int64_t first = 0; first < sheet.columns; first += per_panel) {
     const int64_t last = std::min(sheet.columns, first + per_panel);
     if (sheet.columns > per_panel) {

@@ -14,8 +14,8 @@
 namespace attend {
 namespace {
 
-constexpr int64_t kMostTokens = 200;
-constexpr size_t kMostLines = 6000;
+constexpr int64_t kMaxTokens = 200;
+constexpr size_t kMaxLines = 6000;
 constexpr double kLevelHeight = 92;
 constexpr double kMargin = 20;
 constexpr double kTokenFont = 12;
@@ -57,7 +57,7 @@ std::string graph_lines(const LayerGraph& graph, const GraphPicture& picture) {
     return std::abs(a.weight) < std::abs(b.weight);
   };
   std::stable_sort(drawn.begin(), drawn.end(), weaker);  // strong ones are drawn last
-  if (drawn.size() > kMostLines) drawn.erase(drawn.begin(), drawn.end() - kMostLines);
+  if (drawn.size() > kMaxLines) drawn.erase(drawn.begin(), drawn.end() - kMaxLines);
   std::string out = "<g class=\"edge\" fill=\"none\">\n";
   for (const LayerGraph::Edge& edge : drawn) {
     const double strength = std::min(std::abs(edge.weight), 1.0);
@@ -106,9 +106,9 @@ std::string graph_style() {
 
 std::string layer_graph_svg(const LayerGraph& graph) {
   for (const LayerGraph::Level& level : graph.levels)
-    if (std::ssize(level.tokens) > kMostTokens)
+    if (std::ssize(level.tokens) > kMaxTokens)
       fail("{} has {} tokens; a graph shows at most {}: take --view model, or a .html file",
-           level.name, level.tokens.size(), kMostTokens);
+           level.name, level.tokens.size(), kMaxTokens);
   if (graph.around_first) return internal::neighbourhood_svg(graph, token_label, graph_style());
   const GraphPicture picture = layout_of(graph);
   return svg_start(picture.width, picture.height,

@@ -17,12 +17,12 @@ constexpr double kRing = 96;   // minimum distance of two rings
 constexpr double kApart = 15;  // approximate distance of tokens in a ring
 constexpr double kLabelFont = 12;
 constexpr double kWeightFont = 10;
-constexpr size_t kMostWeights = 24;  // written next to the lines of the first token
+constexpr size_t kMaxWeights = 24;  // written next to the lines of the first token
 
 // A token and its position.
 struct RingToken {
   int64_t step = -1;  // steps from the first token; -1: not reached
-  std::vector<size_t> behind;
+  std::vector<size_t> children;
   double leaves = 1;
   double angle = 0, x = 0, y = 0;
 };
@@ -50,7 +50,7 @@ Rings rings_of(const LayerGraph& graph) {
       RingToken& to = rings.tokens[static_cast<size_t>(edge.to)];
       if (to.step >= 0) continue;
       to.step = rings.last = step + 1;
-      rings.tokens[static_cast<size_t>(edge.from)].behind.push_back(static_cast<size_t>(edge.to));
+      rings.tokens[static_cast<size_t>(edge.from)].children.push_back(static_cast<size_t>(edge.to));
     }
   }
   return rings;
@@ -59,7 +59,7 @@ Rings rings_of(const LayerGraph& graph) {
 double count_leaves(Rings& rings, size_t token) {
   RingToken& here = rings.tokens[token];
   double leaves = 0;
-  for (const size_t other : here.behind) leaves += count_leaves(rings, other);
+  for (const size_t other : here.children) leaves += count_leaves(rings, other);
   return here.leaves = std::max(leaves, 1.0);
 }
 
@@ -70,7 +70,7 @@ void place_tokens(Rings& rings, size_t token, double begin, double end, double r
   const double distance = static_cast<double>(here.step) * ring;
   here.x = rings.radius + distance * std::cos(here.angle);
   here.y = rings.radius + distance * std::sin(here.angle);
-  for (const size_t other : here.behind) {
+  for (const size_t other : here.children) {
     const double share = (end - begin) * rings.tokens[other].leaves / here.leaves;
     place_tokens(rings, other, begin, begin + share, ring);
     begin += share;
@@ -104,7 +104,7 @@ std::string ring_lines(const Rings& rings) {
 std::string ring_weights(const Rings& rings, size_t top) {
   std::string out = fmt::format(
       "<g class=\"soft halo\" font-size=\"{:g}\" text-anchor=\"middle\">\n", kWeightFont);
-  const bool few = rings.tokens[0].behind.size() <= kMostWeights;
+  const bool few = rings.tokens[0].children.size() <= kMaxWeights;
   for (const LayerGraph::Edge& edge : rings.edges) {
     const bool own = edge.to == 0;
     if (edge.upper != top || edge.from != 0 || !(own || few)) continue;

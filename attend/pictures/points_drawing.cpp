@@ -74,11 +74,12 @@ std::string frame_labels(const PointsFrame& frame) {
   };
   const double gap = point_radius + 6;
   const double left = frame.across(frame.left), right = frame.across(frame.right);
-  const double below = frame.y + frame.height + gap + points_font, beside = frame.x - gap;
+  const double below = frame.y + frame.height + gap + points_font, label_right = frame.x - gap;
   std::string out = label(left, below, "middle", frame.left);
   if (frame.right > frame.left) out += label(right, below, "middle", frame.right);
-  out += label(beside, frame.down(frame.low) + 4, "end", frame.low);
-  if (frame.high > frame.low) out += label(beside, frame.down(frame.high) + 4, "end", frame.high);
+  out += label(label_right, frame.down(frame.low) + 4, "end", frame.low);
+  if (frame.high > frame.low)
+    out += label(label_right, frame.down(frame.high) + 4, "end", frame.high);
   return out;
 }
 

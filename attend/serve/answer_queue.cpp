@@ -144,7 +144,7 @@ class AnswerQueue::Call {
       if (now->left() == 0)
         queue_.waiting_.erase(now);
       else if (now->weight >= max_weight)
-        put_behind(now);
+        requeue(now);
     }
     queue_.answering_ += taken.size();
     if (!queued_seconds.empty()) queue_.watch_(queued_seconds, answering + taken.size());
@@ -153,7 +153,7 @@ class AnswerQueue::Call {
   }
 
   // Requeues the client. Its slice counts as overtaking the others.
-  void put_behind(std::list<Waiting>::iterator one) {
+  void requeue(std::list<Waiting>::iterator one) {
     overtaking_ += std::exchange(one->weight, 0);
     queue_.waiting_.splice(queue_.waiting_.end(), queue_.waiting_, one);
   }

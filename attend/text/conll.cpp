@@ -22,8 +22,8 @@ size_t numbered_column(const std::string& text, size_t otherwise, const std::str
   if (text.empty()) return otherwise;
   size_t number = 0;
   const char* end = text.data() + text.size();
-  const auto [behind, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || behind != end || number == 0)
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end || number == 0)
     fail("{}: column {}: columns have numbers, from 1", name, in_quotes(text));
   return number - 1;
 }

@@ -132,9 +132,9 @@ class BracketReader {
     for (const std::string_view family : {"TH", "AL", "SP", "TB", "OH"}) {
       if (all.size() == rest_.size() || !rest_.starts_with(family)) continue;
       // Without a number these letters are not a chirality: the H of OH is a hydrogen.
-      std::string_view behind = rest_.substr(family.size());
-      if (taken_while(behind, is_digit_of_bracket).empty()) continue;
-      rest_ = behind;
+      std::string_view rest = rest_.substr(family.size());
+      if (taken_while(rest, is_digit_of_bracket).empty()) continue;
+      rest_ = rest;
       break;
     }
     return std::string(all.substr(0, all.size() - rest_.size()));

@@ -35,7 +35,7 @@ class TokenSearch {
   // Calls on_text(text) for each text between tokens and on_token(id, text) for each token.
   template <class OnText, class OnToken>
   void split(std::string_view text, const OnText& on_text, const OnToken& on_token) const {
-    size_t told = 0;  // bytes already passed to a callback
+    size_t passed = 0;  // bytes already passed to a callback
     for (size_t position = 0; position < text.size();) {
       position = skip(text, position);
       const auto [size, index] = longest(text.substr(position));
@@ -43,14 +43,14 @@ class TokenSearch {
         position += std::min<size_t>(1, text.size() - position);
         continue;
       }
-      const Match place = place_of(text, {position, position + size}, tokens_[index], told);
+      const Match place = place_of(text, {position, position + size}, tokens_[index], passed);
       position += size;
       if (place.end == 0) continue;
-      if (told < place.begin) on_text(text.substr(told, place.begin - told));
+      if (passed < place.begin) on_text(text.substr(passed, place.begin - passed));
       on_token(tokens_[index].id, text.substr(place.begin, place.end - place.begin));
-      told = place.end;
+      passed = place.end;
     }
-    if (told != text.size()) on_text(text.substr(told));
+    if (passed != text.size()) on_text(text.substr(passed));
   }
 
  private:
@@ -63,7 +63,7 @@ class TokenSearch {
   // Returns the size and index of the longest token at the start of `text`; size 0 if there is
   // none.
   std::pair<size_t, size_t> longest(std::string_view text) const;
-  static Match place_of(std::string_view text, Match place, const AddedToken& token, size_t told);
+  static Match place_of(std::string_view text, Match place, const AddedToken& token, size_t passed);
 
   std::vector<AddedToken> tokens_;
   std::array<bool, 256> begins_ = {};  // whether a searched string begins with that byte

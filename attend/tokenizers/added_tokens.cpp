@@ -51,18 +51,18 @@ std::pair<size_t, size_t> TokenSearch::longest(std::string_view text) const {
 }
 
 TokenSearch::Match TokenSearch::place_of(std::string_view text, Match place,
-                                         const AddedToken& token, size_t told) {
+                                         const AddedToken& token, size_t passed) {
   const std::string_view before = text.substr(0, place.begin);
-  const std::string_view behind = text.substr(place.end);
+  const std::string_view after = text.substr(place.end);
   if (token.single_word) {
     const bool word_before = !before.empty() && is(last_point(before), word_character);
-    const bool word_behind = !behind.empty() && is(first_point(behind), word_character);
-    if (word_before || word_behind) return {0, 0};
+    const bool word_after = !after.empty() && is(first_point(after), word_character);
+    if (word_before || word_after) return {0, 0};
   }
   // White space that the previous token included belongs to that token.
-  if (token.strip_left && told < place.begin) place.begin -= spaces_at_end(before.substr(told));
-  if (token.strip_left) place.begin = std::max(told, place.begin);
-  if (token.strip_right) place.end += spaces_at_front(behind);
+  if (token.strip_left && passed < place.begin) place.begin -= spaces_at_end(before.substr(passed));
+  if (token.strip_left) place.begin = std::max(passed, place.begin);
+  if (token.strip_right) place.end += spaces_at_front(after);
   return place;
 }
 

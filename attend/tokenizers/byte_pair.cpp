@@ -93,7 +93,7 @@ class BytePairModel : public CachedModel {
     return symbols;
   }
 
-  const RankedMerge* merge_behind(const std::vector<Symbol>& symbols, int32_t place) const {
+  const RankedMerge* merge_after(const std::vector<Symbol>& symbols, int32_t place) const {
     const Symbol& left = symbols[static_cast<size_t>(place)];
     if (left.after < 0) return nullptr;
     const auto found = merges_.find(key_of(left.id, symbols[static_cast<size_t>(left.after)].id));
@@ -104,7 +104,7 @@ class BytePairModel : public CachedModel {
     std::vector<Candidate> heap;
     const auto offer = [&](int32_t place) {
       if (place < 0) return;
-      if (const RankedMerge* merge = merge_behind(symbols, place)) {
+      if (const RankedMerge* merge = merge_after(symbols, place)) {
         heap.push_back({merge->rank, place, merge->joined});
         std::push_heap(heap.begin(), heap.end());
       }
@@ -117,7 +117,7 @@ class BytePairModel : public CachedModel {
       Symbol& left = symbols[static_cast<size_t>(first.place)];
       if (left.gone) continue;
       // One of the two may have been merged with another symbol meanwhile.
-      const RankedMerge* merge = merge_behind(symbols, first.place);
+      const RankedMerge* merge = merge_after(symbols, first.place);
       if (merge == nullptr || merge->joined != first.joined) continue;
       Symbol& right = symbols[static_cast<size_t>(left.after)];
       left.id = first.joined;

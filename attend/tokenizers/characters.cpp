@@ -42,10 +42,10 @@ std::vector<uint16_t> all_flags() {
 }
 
 char32_t lower_of(char32_t point) {
-  const auto behind =
+  const auto after =
       std::upper_bound(lower_ranges.begin(), lower_ranges.end(), point,
                        [](char32_t p, const LowerRange& range) { return p < range.first; });
-  return static_cast<char32_t>(static_cast<int32_t>(point) + std::prev(behind)->difference);
+  return static_cast<char32_t>(static_cast<int32_t>(point) + std::prev(after)->difference);
 }
 
 // Returns the bytes of the first character of a non-empty text and sets `whole`; or the bytes that

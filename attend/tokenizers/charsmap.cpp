@@ -48,11 +48,11 @@ class PrecompiledNormaliser : public Normaliser {
     utf8proc_int32_t state = 0;
     auto last = static_cast<utf8proc_int32_t>(next_point(text, position));
     while (position < text.size()) {
-      size_t behind = position;
-      const auto point = static_cast<utf8proc_int32_t>(next_point(text, behind));
+      size_t after = position;
+      const auto point = static_cast<utf8proc_int32_t>(next_point(text, after));
       if (utf8proc_grapheme_break_stateful(last, point, &state)) break;
       last = point;
-      position = behind;
+      position = after;
     }
     return position;
   }
@@ -111,9 +111,9 @@ bool Charsmap::keeps(char character) const {
   const std::optional<uint32_t> unit = child(root, character);
   if (!unit) return true;
   if (has_leaf(*unit)) return false;
-  const uint32_t behind = (root ^ static_cast<unsigned char>(character)) ^ offset_of(*unit);
+  const uint32_t after = (root ^ static_cast<unsigned char>(character)) ^ offset_of(*unit);
   for (int next = 1; next < 128; ++next)
-    if (child(behind, static_cast<char>(next))) return false;
+    if (child(after, static_cast<char>(next))) return false;
   return true;
 }
 

@@ -29,10 +29,10 @@ class NormalFormNormaliser : public Normaliser {
     for (size_t position = 0; position < text.size();) {
       const char32_t point = next_point(text, position);
       // utf8proc would compose code points that PyPI's tokenizers leaves unchanged.
-      const bool alone = composed_ && is(point, untouched);
-      if (alone) flush(apart, result);
+      const bool is_untouched = composed_ && is(point, untouched);
+      if (is_untouched) flush(apart, result);
       apart.add(point);
-      if (alone) flush(apart, result);
+      if (is_untouched) flush(apart, result);
     }
     flush(apart, result);
   }

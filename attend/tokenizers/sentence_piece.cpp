@@ -139,7 +139,7 @@ class NormalisedText {
   explicit NormalisedText(const SentencePieceFile& file)
       : space_(file.mark_spaces ? marked_space : " "),
         single_spaces_(file.single_spaces),
-        behind_space_(file.single_spaces) {
+        after_space_(file.single_spaces) {
     if (file.prefix_space) text_ = space_;
   }
 
@@ -151,18 +151,18 @@ class NormalisedText {
     for (const char byte : characters) {
       if (byte != ' ')
         *end++ = byte;
-      else if (!behind_space_)
+      else if (!after_space_)
         end = std::copy(space_.begin(), space_.end(), end);
-      behind_space_ = byte == ' ' && single_spaces_;
+      after_space_ = byte == ' ' && single_spaces_;
     }
     text_.resize(static_cast<size_t>(end - text_.data()));
   }
 
   // Appends the replacement of one or several characters.
   void add(std::string_view piece) {
-    while (behind_space_ && piece.starts_with(' ')) piece.remove_prefix(1);
+    while (after_space_ && piece.starts_with(' ')) piece.remove_prefix(1);
     for (const char byte : piece) byte == ' ' ? text_ += space_ : text_ += byte;
-    if (!piece.empty()) behind_space_ = piece.ends_with(' ') && single_spaces_;
+    if (!piece.empty()) after_space_ = piece.ends_with(' ') && single_spaces_;
   }
 
   // Removes spaces at the end if spaces are single.
@@ -173,7 +173,7 @@ class NormalisedText {
 
  private:
   std::string_view space_;
-  bool single_spaces_, behind_space_;
+  bool single_spaces_, after_space_;
   std::string text_;
 };
 

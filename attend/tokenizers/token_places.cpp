@@ -152,10 +152,10 @@ class PlaceFinder {
   Found searched(size_t start, bool begins_word, const std::vector<std::string>& all) const {
     Found first;
     for (size_t i = start; i < whole_.size();) {
-      const bool behind_blank = blank_size(whole_.substr(i)) > 0;
+      const bool after_blank = blank_size(whole_.substr(i)) > 0;
       i += front_bytes(whole_.substr(i)).size();
       const Found found = i < whole_.size() ? found_at(i, all) : std::nullopt;
-      if (found && (behind_blank || !begins_word)) return found;
+      if (found && (after_blank || !begins_word)) return found;
       if (found && !first) first = found;
     }
     return first;

@@ -49,7 +49,7 @@ TEST(DataFormat, SplitsInteractionsByTheirEnd) {
   EXPECT_EQ(data.graph, nullptr);
   EXPECT_THAT(text.format_row().counts(data),
               ElementsAre(Pair("users", 2), Pair("items", 5), Pair("interactions", 6),
-                          Pair("most_interactions_of_a_user", 4), Pair("users_to_learn_from", 1)));
+                          Pair("max_interactions_per_user", 4), Pair("users_to_learn_from", 1)));
 }
 
 TEST(DataFormat, CountsTheNodesOfAGraph) {
