@@ -292,14 +292,13 @@ JSON keys: loss, known_loss (over known tokens), unknown_tokens (their number), 
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
 and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy,
 token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions,
-brevity_penalty, hypothesis_length,
-reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
-score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For several labels micro_f1,
-macro_f1 {f1, labels} and exact_match; the loss is per source. For parts of passages
-squad_exact_match and squad_f1, as SQuAD counts them; the loss is per end of an answer. For a classifier also confusion:
-{right label: {answer: examples}}. roc_auc and average_precision need a classifier
-with two labels; they use the probability of the label that is second in alphabetical order (1 of
-0 and 1). A model of numbers has mse, rmse, mae and r2, in the unit of the targets, and neither
+brevity_penalty, hypothesis_length, reference_length} with bleu_by_length: [{first, last, mean,
+examples, bleu}]; chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1,
+labels}. For several labels micro_f1, macro_f1 {f1, labels} and exact_match; the loss is per
+source. For parts of passages squad_exact_match and squad_f1, as SQuAD counts them; the loss is
+per end of an answer. For a classifier also confusion: {right label: {answer: examples}}. roc_auc
+and average_precision need a classifier with two labels; they use the probability of the label
+that is second in alphabetical order (1 of 0 and 1). A model of numbers has mse, rmse, mae and r2, in the unit of the targets, and neither
 loss nor unknown_tokens. These four, roc_auc and average_precision have KEY_interval: [low, high],
 95 % by 1,000 bootstrap samples, or 200 to 1,000 for over 5,000 answers. A tagger has
 unread_tokens if there are any. For a text: loss, known_loss, perplexity, bits_per_byte, tokens,

@@ -28,8 +28,8 @@ void add_import_command(CLI::App& app) {
       "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert, electra, albert,\n"
       "mpnet, deberta-v2, esm: encoders (type embedder), masked words (encoder), labels\n"
       "(classifier), labels of tokens (tagger); the first six also parts of passages (reader);\n"
-      "vit, deit: labels of images (vit); gpt2: continuations (lm); marian, t5, mt5: answers to\n"
-      "lines (transformer).\n"
+      "vit, deit: labels of images (vit); gpt2: continuations (lm); marian, m2m_100 (NLLB),\n"
+      "mbart: translations (transformer); t5, mt5: answers to lines (transformer).\n"
       "If a setting or a tensor changes results and is not supported, the command names it and\n"
       "writes nothing. Notes on standard error name ignored settings. The search options of\n"
       "generation_config.json become decode.* of config.toml.");

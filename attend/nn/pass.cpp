@@ -72,7 +72,7 @@ AttentionCall weights_call(const Tensor& weights, const Tensor& value, Attention
   const int64_t keys = value.size(-2);
   std::vector<int64_t> shape = value.sizes().vec();
   shape.back() = keys;
-  return {weights, at::eye(keys, value.options()).expand(shape), value, std::move(spec)};
+  return {weights, at::eye(keys, value.options()).expand(shape), value, std::move(spec), {}};
 }
 
 }  // namespace attend
