@@ -14,20 +14,21 @@ pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="only in a clone")
 
 def blocks_of_page(of_models):
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     return [block for block in blocks if ("attend.Model" in block) == of_models]
 
 
 def test_the_code_of_the_page():
     names: dict = {}
     blocks = blocks_of_page(of_models=False)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     if importlib.util.find_spec("transformers") is None:
         blocks = [block for block in blocks if "transformers" not in block]
     for block in blocks:
         exec(block, names)
     assert names["weights"].shape == (2, 1, 5, 120)
     assert names["slopes"].grad is None and names["context"].shape == (2, 8, 100, 64)
+    assert len(names["answers"]) == 8 and names["right"] >= 6  # 8 with each of three seeds
 
 
 def test_the_code_about_models(program, trained, monkeypatch):
