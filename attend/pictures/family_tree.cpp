@@ -50,15 +50,15 @@ void check(const FamilyTree& tree) {
 }
 
 // Position of each member in the picture.
-struct TreePlaces {
-  struct Place {
+struct TreeLayout {
+  struct Position {
     double x = 0, y = 0;
   };
-  std::vector<Place> places;
+  std::vector<Position> positions;
   size_t rows = 0;
   int first_year = 0;
 
-  explicit TreePlaces(const FamilyTree& tree) : places(tree.members.size()) {
+  explicit TreeLayout(const FamilyTree& tree) : positions(tree.members.size()) {
     first_year = std::min_element(tree.members.begin(), tree.members.end(), [](auto& a, auto& b) {
                    return a.year < b.year;
                  })->year;
@@ -80,8 +80,8 @@ struct TreePlaces {
     });
     for (const size_t child : children) {
       double x = year_x(tree.members[child].year);
-      if (parent) x = std::max(x, places[*parent].x + kTreeIndent);
-      places[child] = {x, kTreeTop + (static_cast<double>(rows++) + 0.5) * kTreeRow};
+      if (parent) x = std::max(x, positions[*parent].x + kTreeIndent);
+      positions[child] = {x, kTreeTop + (static_cast<double>(rows++) + 0.5) * kTreeRow};
       place_children(tree, child);
     }
   }
@@ -100,15 +100,15 @@ std::string tree_legend(const FamilyTree& tree) {
   return out + "</g>\n";
 }
 
-std::string tree_years(const FamilyTree& tree, const TreePlaces& at_places, double bottom) {
-  int last = at_places.first_year;
+std::string tree_years(const FamilyTree& tree, const TreeLayout& layout, double bottom) {
+  int last = layout.first_year;
   for (const FamilyTree::Member& one : tree.members) last = std::max(last, one.year);
   std::string out = fmt::format("<g class=\"soft\" font-size=\"{:g}\">\n", kTreeFont);
-  for (int year = at_places.first_year; year <= last; ++year)
-    out += fmt::format("<text x=\"{:g}\" y=\"36\">{}</text>\n", at_places.year_x(year) - 4, year);
+  for (int year = layout.first_year; year <= last; ++year)
+    out += fmt::format("<text x=\"{:g}\" y=\"36\">{}</text>\n", layout.year_x(year) - 4, year);
   out += "</g>\n<path class=\"line\" fill=\"none\" stroke-opacity=\"0.35\" d=\"";
-  for (int year = at_places.first_year; year <= last; ++year)
-    out += fmt::format("M{:g} 40V{:g}", at_places.year_x(year), bottom);
+  for (int year = layout.first_year; year <= last; ++year)
+    out += fmt::format("M{:g} 40V{:g}", layout.year_x(year), bottom);
   return out + "\"/>\n";
 }
 
@@ -116,14 +116,14 @@ std::string tree_years(const FamilyTree& tree, const TreePlaces& at_places, doub
 
 std::string family_tree_svg(const FamilyTree& tree) {
   check(tree);
-  const TreePlaces at_places(tree);
+  const TreeLayout layout(tree);
   std::string branches, members;
   double width = 0;
   for (size_t i = 0; i < tree.members.size(); ++i) {
     const FamilyTree::Member& one = tree.members[i];
-    const auto [x, y] = at_places.places[i];
+    const auto [x, y] = layout.positions[i];
     if (one.parent) {
-      const TreePlaces::Place& from = at_places.places[*one.parent];
+      const TreeLayout::Position& from = layout.positions[*one.parent];
       branches += fmt::format("M{:g} {:g}V{:g}H{:g}", from.x, from.y + 4, y, x - 4);
     }
     members += fmt::format(
@@ -132,12 +132,12 @@ std::string family_tree_svg(const FamilyTree& tree) {
         one.kind, x, y, x + 7, y + 0.36 * kTreeFont, escape_markup(one.name));
     width = std::max(width, x + 7 + estimated_width(one.name, kTreeFont));
   }
-  const double bottom = kTreeTop + static_cast<double>(at_places.rows) * kTreeRow;
+  const double bottom = kTreeTop + static_cast<double>(layout.rows) * kTreeRow;
   return svg_start(width + kTreeLeft, bottom + 8,
                    fmt::format("{} mechanisms by year", tree.members.size())) +
          style_element(tree_colors(kTreeLight), tree_colors(kTreeDark)) +
          "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n" + tree_legend(tree) +
-         tree_years(tree, at_places, bottom) +
+         tree_years(tree, layout, bottom) +
          fmt::format("<path class=\"line\" fill=\"none\" d=\"{}\"/>\n", branches) +
          fmt::format("<g class=\"text\" font-size=\"{:g}\">\n", kTreeFont) + members +
          "</g>\n</svg>\n";
