@@ -18,7 +18,9 @@ void add_import_command(CLI::App& app) {
           "folder with config.json, model.safetensors or its shards, and tokenizer.json or older "
           "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model, spiece.model, "
           "spm.model); for translators source.spm, target.spm and vocab.json, for images "
-          "preprocessor_config.json; or the checkpoint20.npz of g2p-en")
+          "preprocessor_config.json; or the checkpoint20.npz of g2p-en; or a .keras file next to "
+          "the "
+          ".pkl of its tokenizers")
       ->required();
   command->add_option("--out", *out, "model folder to write")->required();
   command->footer(
@@ -29,7 +31,8 @@ void add_import_command(CLI::App& app) {
       "mpnet, deberta-v2, esm: encoders (type embedder), masked words (encoder), labels\n"
       "(classifier), labels of tokens (tagger); the first six also parts of passages (reader);\n"
       "vit, deit: labels of images (vit); gpt2: continuations (lm); marian, m2m_100 (NLLB),\n"
-      "mbart: translations (transformer); t5, mt5: answers to lines (transformer).\n"
+      "mbart: translations (transformer); t5, mt5: answers to lines (transformer). Files of\n"
+      "Keras: additive attention between GRUs (seq2seq).\n"
       "If a setting or a tensor changes results and is not supported, the command names it and\n"
       "writes nothing. Notes on standard error name ignored settings. The search options of\n"
       "generation_config.json become decode.* of config.toml.");

@@ -120,6 +120,13 @@ TextMargins TextCodec::margins(bool is_pair) const {
 }
 
 std::vector<std::string> TextCodec::split_one(std::string_view text) const {
+  std::vector<std::string> tokens = split_text(text);
+  if (!text.empty() && std::ssize(tokens) < fill_length)
+    tokens.resize(static_cast<size_t>(fill_length), fill_token);
+  return tokens;
+}
+
+std::vector<std::string> TextCodec::split_text(std::string_view text) const {
   if (!language_token) return split_rest(text);
   constexpr std::string_view spaces = " \t";
   const size_t begin = std::min(text.find_first_not_of(spaces), text.size());
@@ -192,7 +199,12 @@ std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
 std::vector<TokenSpan> TextCodec::places(std::string_view text) const {
   if (!tokenizer) return {};
   const SourceTexts texts = source_texts(text, pairs);
-  if (!texts.second) return tokenizer->places(text);
+  if (!texts.second) {
+    std::vector<TokenSpan> all = tokenizer->places(text);
+    if (!text.empty() && std::ssize(all) < fill_length)
+      all.resize(static_cast<size_t>(fill_length));
+    return all;
+  }
   std::vector<TokenSpan> all = tokenizer->places(prompt + std::string(texts.first), *texts.second);
   const auto begin = static_cast<size_t>(texts.second->data() - text.data());
   const auto first_of_second = static_cast<size_t>(split_source(text).second);
@@ -252,6 +264,9 @@ TextCodecs make_codecs(const TextConfig& text) {
     fail("data.pairs is {}, and {}; set data.pairs = never", name_of(text.pairs),
          text.language_token ? "data.language_token is true"
                              : "data.source_units is " + text.source_units);
+  if (text.fill_length > 0 && (text.pairs != PairTexts::never || text.source_kind() != nullptr))
+    fail("data.fill_length is {}, which is for sources of one text; leave it out",
+         text.fill_length);
   check_tokenizers(text);
   std::optional<TextTokenizer> tokenizer, target_tokenizer;
   if (!text.tokenizer.empty()) {
@@ -267,6 +282,7 @@ TextCodecs make_codecs(const TextConfig& text) {
       make_codec(text, "target", text.target_units, text.target_bpe, target_tokenizer)};
   codecs.source.language_token = text.language_token;
   codecs.source.pairs = text.pairs;
+  codecs.source.fill_length = text.fill_length;
   if (const std::string prompt = text.text_prompts().text(); !prompt.empty())
     codecs.source = codecs.source.with_prompt(prompt);
   codecs.source = codecs.source.in_language(text.source_language);

@@ -28,6 +28,7 @@ struct TextCodec {
   bool language_token = false;
   bool names_file = false;                      // a text is a name and has no tokens
   std::optional<TextTokenizer> tokenizer = {};  // replaces units
+  int64_t fill_length = 0;                      // as TextConfig::fill_length
   PairTexts pairs = PairTexts::never;           // whether a text is two texts
   std::string prompt = {};                      // precedes the first text of a pair
   std::string label_separator = {};             // replaces units; empty: a text is not labels
@@ -91,6 +92,7 @@ struct TextCodec {
  private:
   std::string join_line(const std::vector<std::string>& tokens) const;
   std::vector<std::string> split_one(std::string_view text) const;
+  std::vector<std::string> split_text(std::string_view text) const;
   std::vector<std::string> split_rest(std::string_view text) const;
 };
 

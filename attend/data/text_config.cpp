@@ -133,6 +133,10 @@ Settings TextConfig::pair_settings() {
        "language of the sources, if data.tokenizer has languages; empty: its own default"},
       {"data.target_language", &target_language,
        "language of the targets, if data.tokenizer has languages"},
+      {"data.fill_length", &fill_length,
+       "number of tokens that shorter sources are extended to by a token <fill>, which is read as "
+       "any other, as imported models may need; 0: sources keep their lengths",
+       0, 1 << 20},
       pairs_setting(),
   };
   if (pairs != PairTexts::never) append(all, prompt_settings(*this));

@@ -21,6 +21,9 @@ struct SourceKind;
 // Alternative to units: words, which byte-pair codes split further.
 constexpr std::string_view piece_units = "bpe";
 
+// Token that extends sources to data.fill_length.
+constexpr const char* fill_token = "<fill>";
+
 // Alternative to units: a pretrained tokenizer splits the texts and adds its special tokens.
 constexpr std::string_view tokenizer_units = "tokenizer";
 
@@ -58,6 +61,7 @@ struct TextConfig {
   // in the tokenizer; the target's is then named with each request.
   std::string source_language = "";
   std::string target_language = "";
+  int64_t fill_length = 0;             // shorter sources end with fill tokens; 0: none do
   PairTexts pairs = PairTexts::never;  // whether sources are pairs of texts
   std::string prompts = "";            // before the first text of a pair, see read_text_prompts()
   std::string default_prompt = "";     // name of the usual prompt; empty: none

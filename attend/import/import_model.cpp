@@ -8,12 +8,12 @@
 #include "attend/base/suffix.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/import/encoder-inl.h"
+#include "attend/import/foreign_file-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/generation-inl.h"
 #include "attend/import/hub_folder-inl.h"
 #include "attend/import/image_processor-inl.h"
 #include "attend/import/model_class-inl.h"
-#include "attend/import/pronouncer-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
 #include "attend/import/text_pairs-inl.h"
 #include "attend/models/model_folder.h"
@@ -209,6 +209,24 @@ ForeignModel read_model(const std::string& folder, JsonFile& config,
   return model;
 }
 
+struct FileReader {
+  const char *suffix, *architecture;
+  ForeignFile (*read)(const std::string& path);
+};
+
+// The reader for a file by its name; nothing for a folder.
+std::optional<FileReader> file_reader(const std::string& path) {
+  for (const FileReader& row :
+       {FileReader{".npz", "g2p-en", read_pronouncer}, {".keras", "Keras", read_keras_model}})
+    if (has_suffix(path, row.suffix)) return row;
+  return std::nullopt;
+}
+
+ImportedModel written(const FileReader& file, ForeignFile read, const std::string& out) {
+  const ForeignTokenizer tokenizer{std::move(read.tokenizer)};
+  return written(file.architecture, read.model, &tokenizer, read.weights, {}, out);
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -217,11 +235,10 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   std::optional<FolderLock> lock;
   // A missing folder is made after everything is read.
   if (std::filesystem::exists(out)) lock.emplace(take_new(out));
-  if (has_suffix(folder, ".npz")) {
-    Pronouncer read = read_pronouncer(folder);
-    const ForeignTokenizer tokenizer{std::move(read.tokenizer)};
+  if (const auto file = file_reader(folder)) {
+    ForeignFile read = file->read(folder);
     if (!lock) lock.emplace(take_new(out));
-    return written("g2p-en", read.model, &tokenizer, read.weights, {}, out);
+    return written(*file, std::move(read), out);
   }
   JsonFile config = read_foreign_config(folder);
   std::optional<TensorFile> tensors;

@@ -25,7 +25,8 @@ struct ImportedModel {
 // - a model of images: preprocessor_config.json instead of a tokenizer;
 // - a model that answers with texts: generation_config.json, if there is one.
 // Answers equal the answers of transformers; docs/pretrained.md lists the supported types. A path
-// that ends with .npz names the weights of g2p-en.
+// that ends with .npz names the weights of g2p-en. A path that ends with .keras names a model of
+// Keras 3 with additive attention; the pickle of its tokenizers is next to it.
 //
 // Checks everything in the folder before writing. After a kill, the same call continues. Errors
 // name the file:

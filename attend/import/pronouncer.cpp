@@ -6,8 +6,8 @@
 #include "attend/base/error.h"
 #include "attend/files/npz.h"
 #include "attend/import/conversion-inl.h"
+#include "attend/import/foreign_file-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
-#include "attend/import/pronouncer-inl.h"
 #include "attend/models/model_size.h"
 #include "attend/models/seq2seq_config.h"
 #include "attend/tokenizers/json.h"
@@ -176,7 +176,7 @@ TensorFile converted(const NamedTensors& theirs, const PairModel& model, const s
 
 }  // namespace
 
-Pronouncer read_pronouncer(const std::string& path) {
+ForeignFile read_pronouncer(const std::string& path) {
   const NamedTensors theirs = read_npz(path);
   TextTokenizer tokenizer = letter_tokenizer();
   PairModel model = described(theirs, tokenizer, path);

@@ -91,6 +91,20 @@ TEST(TextCodec, ReadsTheLanguageAsOneToken) {
   EXPECT_THAT(error_of([&] { codec.split("<\xff> low"); }), HasSubstr("invalid UTF-8"));
 }
 
+TEST(TextCodec, FillsShortSources) {
+  TextConfig text;
+  text.fill_length = 4;
+  const TextCodecs codecs = make_codecs(text);
+  EXPECT_THAT(codecs.source.split("ab"), ElementsAre("a", "b", "<fill>", "<fill>"));
+  EXPECT_THAT(codecs.source.split_source("abcde").names, ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_EQ(codecs.source.split_source("ab").second, 4);
+  EXPECT_THAT(codecs.source.split(""), IsEmpty());
+  EXPECT_THAT(codecs.target.split("a b"), ElementsAre("a", "b"));
+  text.pairs = PairTexts::optional;
+  EXPECT_THAT(error_of([&] { make_codecs(text); }),
+              HasSubstr("data.fill_length is 4, which is for sources of one text"));
+}
+
 TEST(TextCodec, LanguagesAreOfSourcesThatAreTexts) {
   TextConfig text;
   text.language_token = true;

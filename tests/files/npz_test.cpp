@@ -2,42 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zip.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "attend/files/npy.h"
-#include "tests/support/files.h"
+#include "tests/support/zip.h"
 
 namespace attend {
 namespace npz_test {
 
 using test::error_of;
 using testing::HasSubstr;
-
-struct Entry {
-  std::string name, bytes;
-  zip_int32_t method = ZIP_CM_STORE;
-  bool encrypted = false;
-};
-
-// An archive of these entries, as another program would write it.
-std::string archive_of(const std::vector<Entry>& entries) {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "a.zip";
-  int error = 0;
-  zip_t* archive = zip_open(path.c_str(), ZIP_CREATE, &error);
-  for (const Entry& entry : entries) {
-    zip_source_t* source = zip_source_buffer(archive, entry.bytes.data(), entry.bytes.size(), 0);
-    const auto index =
-        static_cast<zip_uint64_t>(zip_file_add(archive, entry.name.c_str(), source, 0));
-    zip_set_file_compression(archive, index, entry.method, 0);
-    if (entry.encrypted) zip_file_set_encryption(archive, index, ZIP_EM_AES_256, "secret");
-  }
-  EXPECT_EQ(zip_close(archive), 0);
-  return test::contents(path);
-}
 
 std::string message(const std::string& bytes) {
   return error_of([&] { parse_npz(bytes, "a.npz"); });
@@ -66,7 +42,7 @@ TEST(Npz, WritesAndReadsFiles) {
 }
 
 TEST(Npz, ReadsDeflatedArrays) {
-  const std::string bytes = archive_of({{"x.npy", format_npy(counted), ZIP_CM_DEFLATE}});
+  const std::string bytes = test::zip_of({{"x.npy", format_npy(counted), ZIP_CM_DEFLATE}});
   EXPECT_LT(bytes.size(), counted.nbytes());
   EXPECT_TRUE(parse_npz(bytes, "a.npz").at("x").equal(counted));
 }
@@ -80,14 +56,14 @@ TEST(Npz, RefusesWhatIsNoArchive) {
 }
 
 TEST(Npz, RefusesOtherEntries) {
-  EXPECT_THAT(message(archive_of({{"x.txt", "hello"}})),
+  EXPECT_THAT(message(test::zip_of({{"x.txt", "hello"}})),
               HasSubstr("a.npz: 'x.txt': is not an array"));
-  EXPECT_THAT(message(archive_of({{"x.npy", "hello"}})),
+  EXPECT_THAT(message(test::zip_of({{"x.npy", "hello"}})),
               HasSubstr("a.npz: 'x.npy': is not a .npy file"));
-  EXPECT_THAT(message(archive_of({{"x\n.npy", "hello"}})), HasSubstr("\\x0a"));
-  EXPECT_THAT(message(archive_of({{"x.npy", format_npy(counted), ZIP_CM_STORE, true}})),
+  EXPECT_THAT(message(test::zip_of({{"x\n.npy", "hello"}})), HasSubstr("\\x0a"));
+  EXPECT_THAT(message(test::zip_of({{"x.npy", format_npy(counted), ZIP_CM_STORE, true}})),
               HasSubstr("'x.npy': is encrypted"));
-  EXPECT_THAT(message(archive_of({{"x.npy", format_npy(counted), ZIP_CM_BZIP2}})),
+  EXPECT_THAT(message(test::zip_of({{"x.npy", format_npy(counted), ZIP_CM_BZIP2}})),
               HasSubstr("is compressed by method 12"));
 }
 
@@ -101,7 +77,7 @@ std::string with_field(std::string bytes, const std::string& signature, size_t o
 }
 
 TEST(Npz, RefusesLies) {
-  const std::string bytes = archive_of({{"x.npy", format_npy(counted), ZIP_CM_DEFLATE}});
+  const std::string bytes = test::zip_of({{"x.npy", format_npy(counted), ZIP_CM_DEFLATE}});
   const std::string local = "PK\3\4", central = "PK\1\2";
   // Wrong sizes: 4 GB, and one byte too few.
   std::string huge = with_field(bytes, central, 24, "\xf0\xff\xff\xff");
@@ -132,7 +108,7 @@ TEST(Npz, TakesNoMemoryForASizeThatIsALie) {
   // Random bits, which deflate cannot compress: the file is large enough for a size of 1 GB.
   at::manual_seed(1);
   const at::Tensor noise = at::randint(256, {1 << 21}, at::kByte);
-  const std::string bytes = archive_of({{"x.npy", format_npy(noise), ZIP_CM_DEFLATE}});
+  const std::string bytes = test::zip_of({{"x.npy", format_npy(noise), ZIP_CM_DEFLATE}});
   const std::string gigabyte = {'\0', '\0', '\0', '\x40'};
   const std::string lie =
       with_field(with_field(bytes, "PK\1\2", 24, gigabyte), "PK\3\4", 22, gigabyte);
@@ -182,13 +158,14 @@ std::string shared_entries(const std::string& one) {
 
 TEST(Npz, BoundsAllArraysTogether) {
   const std::string zeros = format_npy(at::zeros({1 << 20}, at::kByte));
-  const std::string one = archive_of({{"x.npy", zeros, ZIP_CM_DEFLATE}});
+  const std::string one = test::zip_of({{"x.npy", zeros, ZIP_CM_DEFLATE}});
   EXPECT_EQ(parse_npz(one, "a.npz").at("x").numel(), 1 << 20);
   EXPECT_THAT(message(shared_entries(one)), HasSubstr("'y.npy': is said to have 1048"));
 }
 
 TEST(Npz, RefusesNamesTwice) {
-  std::string bytes = archive_of({{"x.npy", format_npy(counted)}, {"y.npy", format_npy(counted)}});
+  std::string bytes =
+      test::zip_of({{"x.npy", format_npy(counted)}, {"y.npy", format_npy(counted)}});
   for (size_t position = bytes.find("y.npy"); position != std::string::npos;
        position = bytes.find("y.npy"))
     bytes[position] = 'x';

