@@ -91,6 +91,8 @@ const Variant kVariants[] = {
        inputs.problem.normaliser = Normaliser::top_k;
        inputs.problem.top = 32;
      }},
+    {"stick-breaking", 0, Family::dot,
+     [](Inputs& inputs) { inputs.problem.normaliser = Normaliser::stick_breaking; }},
     {"sink", kPlain, Family::dot,
      [](Inputs& inputs) {
        inputs.problem.sinks = inputs.random(kHeads);

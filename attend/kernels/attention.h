@@ -124,6 +124,7 @@ enum class Normaliser {
   entmax,     // max(0, (a - 1) (s - t))^(1 / (a - 1)), likewise, a = Problem::alphas (Peters 2019)
   softpick,   // max(0, e^s - 1) / (sum_j |e^s - 1| + 1e-8) (Zuhri 2025)
   top_k,      // softmax over the keys with the k largest scores, k = Problem::top (Gupta 2021)
+  stick_breaking,  // sigmoid(s_j) prod_l (1 - sigmoid(s_l)) over the keys l after j (Tan 2025)
 };
 
 template <class S>

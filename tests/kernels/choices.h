@@ -40,7 +40,7 @@ inline constexpr NormaliserChoice kNormalisers[] = {
     {"sigmoid", Normaliser::sigmoid},           {"none", Normaliser::none},
     {"sparsemax", Normaliser::sparsemax},       {"entmax15", Normaliser::entmax15},
     {"entmax", Normaliser::entmax, false, 1.2}, {"softpick", Normaliser::softpick},
-    {"top_k", Normaliser::top_k, false, 0, 5},
+    {"top_k", Normaliser::top_k, false, 0, 5},  {"stick_breaking", Normaliser::stick_breaking},
 };
 
 // Arrays that the conditions of a scope point to.

@@ -70,6 +70,7 @@ std::vector<double> reordered(const std::vector<double>& from, int64_t width,
 TEST(KernelProperties, OrderOfKeysDoesNotMatter) {
   EXPECT_TRUE(rc::check([] {
     auto c = any_case();
+    RC_PRE(c.normaliser != Normaliser::stick_breaking);
     add_bias(c, {"dense", true, false, false, false, {any_bool(), any_bool(), any_bool()}});
     std::vector<int64_t> order(c.shape.keys);
     std::iota(order.begin(), order.end(), 0);
@@ -95,6 +96,7 @@ TEST(KernelProperties, NormalisedWeightsDoNotSeeAShift) {
     RC_PRE(c.normaliser != Normaliser::sigmoid);
     RC_PRE(c.normaliser != Normaliser::none);
     RC_PRE(c.normaliser != Normaliser::softpick);
+    RC_PRE(c.normaliser != Normaliser::stick_breaking);
     RC_PRE(c.sinks.empty());
     const double shift = *rc::gen::inRange<int>(-50, 50);
     c.dense_axes = {false, true, true};

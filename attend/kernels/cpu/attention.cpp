@@ -58,6 +58,18 @@ SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t 
   return {std::max(mine.reference, theirs.reference), mine.offset + theirs.offset};
 }
 
+// The same for stick-breaking, `theirs` with later keys. A reference is -ln of what the keys leave.
+template <class T>
+SplitLse<T> break_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth,
+                      const T* add, T* context) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  if (theirs.reference == -kInfinity) return mine;
+  const T left = std::exp(-theirs.reference);
+  for (int64_t e = 0; e < depth; ++e) context[e] = left * context[e] + add[e];
+  // The reference is -inf without keys.
+  return {std::max<T>(mine.reference, 0) + theirs.reference, mine.offset + theirs.offset};
+}
+
 // Adds the floor of softpick to the divisor of a row.
 template <class T>
 void add_floor(SplitLse<T>& lse, int64_t depth, T* context) {
@@ -79,7 +91,9 @@ template <class T>
 void merge_splits(const ForwardPlan<T>& plan) {
   const Shape& s = plan.problem->shape;
   const Normaliser normaliser = plan.problem->normaliser;
-  const auto join = sums_exponentials(normaliser) ? merge_row<T> : add_row<T>;
+  const auto join = sums_exponentials(normaliser) ? merge_row<T>
+                    : is_ordered(normaliser)      ? break_row<T>
+                                                  : add_row<T>;
   each_row(s, [&](int64_t b, int64_t h, int64_t i, int64_t row) {
     const auto lse_of = [&](int64_t split) -> SplitLse<T> {
       const RowShifts<T> lse = plan.split_lse(split);
@@ -92,6 +106,7 @@ void merge_splits(const ForwardPlan<T>& plan) {
     }
     if (normaliser == Normaliser::softpick)
       add_floor(lse, s.value_depth, plan.result.context.row(b, h, i));
+    if (is_ordered(normaliser)) lse.reference = std::min<T>(lse.reference, 0);
     if (plan.result.lse != nullptr) plan.result.lse[row] = lse.sum();
   });
 }

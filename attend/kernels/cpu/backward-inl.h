@@ -39,7 +39,8 @@ class UpstreamPanel {
         shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
         delta_(arena.take(kBackwardRows)) {}
 
-  void load(const Row& first, int64_t rows, int64_t width) {
+  // `chunk` counts if the order of the keys matters.
+  void load(const Row& first, int64_t rows, int64_t width, int64_t chunk = 0) {
     const Shape& s = plan_.problem->shape;
     const View<const T>& grad = plan_.upstream.grad_context;
     if (plan_.bfloat16.kernels == nullptr) {
@@ -48,7 +49,8 @@ class UpstreamPanel {
     } else if constexpr (std::is_same_v<T, float>) {
       LoadBFloat16Panel(plan_.bfloat16.grad_context, first, rows, depth_, width, rows_, grad_);
     }
-    const int64_t index = (first.batch * s.heads + first.head) * s.queries + first.query;
+    int64_t index = (first.batch * s.heads + first.head) * s.queries + first.query;
+    if (is_ordered(plan_.problem->normaliser)) index += chunk * s.batch * s.heads * s.queries;
     LoadShifts(plan_.shifts, index, rows, width, shifts_);
     for (int64_t r = 0; r < width; ++r)
       delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, index + r) : T(0);
@@ -71,13 +73,16 @@ class UpstreamPanel {
 
   const RowShifts<T>& shifts() const { return shifts_; }
   const T* delta() const { return delta_; }
+  // If the order of the keys matters, it grows with each tile.
+  T* delta() { return delta_; }
 
  private:
   // Number subtracted from each dp of the row: for softmax and softpick sum_j p_ij dp_ij = dc_i .
-  // c_i, less dlse.
+  // c_i, less dlse. If the order of the keys matters: the sum over the keys before the chunk.
   T delta(const Row& row, int64_t index) const {
     const Normaliser normaliser = plan_.problem->normaliser;
-    if (is_sparse(normaliser)) return plan_.deltas == nullptr ? T(0) : plan_.deltas[index];
+    if (is_sparse(normaliser) || is_ordered(normaliser))
+      return plan_.deltas == nullptr ? T(0) : plan_.deltas[index];
     if (!sums_exponentials(normaliser)) return 0;
     const T* grad = plan_.upstream.grad_context.row(row.batch, row.head, row.query);
     const T* context = plan_.upstream.context.row(row.batch, row.head, row.query);
@@ -120,6 +125,10 @@ class BackwardChunk {
     weights_ = arena.take(kTileKeys * kBackwardRows);
     tile_ = arena.take(kTileKeys * kBackwardRows);
     if (problem_.score.soft_cap > 0) cap_slope_ = arena.take(kTileKeys * kBackwardRows);
+    if (is_ordered(problem_.normaliser)) {
+      ends_.emplace(plan.chunk_keys, kBackwardRows, arena);
+      powers_ = arena.take(kTileKeys * kBackwardRows);
+    }
     rows_ = arena.take(padded_ * kBackwardRows);
     const int64_t room = padded_ * plan.chunk_rows();
     value_gradient_ = arena.take(room);
@@ -212,7 +221,9 @@ class BackwardChunk {
     const Panel<T> panel = scorer_.load(first, rows, std::move(scope), queries_);
     const int64_t width = panel.width;
     gradients_->load_queries(first, rows, width, queries_);
-    upstream_.load(first, rows, width);
+    upstream_.load(first, rows, width, chunk_);
+    if (ends_)
+      ends_->find(scorer_, panel, begin, end, plan_.bfloat16, upstream_.shifts().reference, tile_);
     const View<const T>& grad = plan_.upstream.grad_context;
     const T* const grad_row = grad.row(first.batch, first.head, first.query);
     if (plan_.bfloat16.kernels == nullptr) {
@@ -222,7 +233,8 @@ class BackwardChunk {
       PackBFloat16Rows(grad_row, grad.row_stride, rows, shape_.value_depth, padded_, rows_,
                        operand_);
     }
-    for (int64_t key = begin, next = 0; key < end; key = next) {
+    number_ = 0;
+    for (int64_t key = begin, next = 0; key < end; key = next, ++number_) {
       next = next_tile(plan_.bfloat16, key);
       const int64_t keys = std::min(next, end) - key;
       // Products of bf16 read operands that have just been packed.
@@ -239,8 +251,12 @@ class BackwardChunk {
     upstream_.multiply(first, key, keys, width, tile_, &ahead_);
     // c_i = sum_j m_ij p_ij v_j with dropout factors m.
     dropout_.apply(first, key, keys, width, tile_);
-    DifferentiateTile(RowNormaliser<T>(problem_, first.head), upstream_.shifts(), upstream_.delta(),
-                      keys, width, weights_, tile_);
+    if (ends_)
+      DifferentiateStick(keys, width, ends_->after(number_), upstream_.delta(), powers_, weights_,
+                         tile_);
+    else
+      DifferentiateTile(RowNormaliser<T>(problem_, first.head), upstream_.shifts(),
+                        upstream_.delta(), keys, width, weights_, tile_);
     dropout_.apply(first, key, keys, width, weights_);
     add_value_gradient(key, keys, panel.rows, width);
     scorer_.bias().differentiate(bias, first, panel.rows, key, keys, width, tile_);
@@ -278,9 +294,12 @@ class BackwardChunk {
   UpstreamPanel<T> upstream_;
   TileDropout<T> dropout_;
   T* queries_;
-  T* weights_;              // [keys][width] scores, then weights
-  T* tile_;                 // [keys][width] dp, then ds
-  T* cap_slope_ = nullptr;  // [keys][width]
+  T* weights_;                       // [keys][width] scores, then weights
+  T* tile_;                          // [keys][width] dp, then ds
+  T* cap_slope_ = nullptr;           // [keys][width]
+  std::optional<TileEnds<T>> ends_;  // if the order of the keys matters
+  T* powers_ = nullptr;              // [keys][width], likewise
+  int64_t number_ = 0;               // number of the tile in the chunk
   WholeRows<T> grad_rows_ = {};
   T* rows_;                             // [rows][padded] dc, if it must be copied
   T* value_gradient_;                   // [chunk_keys][padded]
@@ -293,11 +312,110 @@ void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   BackwardChunk<T>(plan, task, arena).run();
 }
 
+// If the order of the keys matters, computes the shifts and deltas of each chunk for one block of
+// queries of one head: a pass over all keys, from the last to the first, then back.
+template <class T>
+class ChunkStarts {
+ public:
+  ChunkStarts(const BackwardPlan<T>& plan, const Row& first, int64_t rows, Arena<T>& arena)
+      : plan_(plan),
+        problem_(*plan.problem),
+        thread_(plan.bfloat16.kernels),
+        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(problem_.shape),
+                &plan.bfloat16),
+        upstream_(plan, arena),
+        dropout_(problem_, arena),
+        panel_(scorer_.load(first, rows, scorer_.scope(first, rows),
+                            arena.take(scorer_.panel_size(kBackwardRows)))),
+        hull_(panel_.scope.hull()),
+        weights_(arena.take((problem_.shape.keys / kTileKeys + 2) * kTileKeys * kBackwardRows)),
+        gradients_(arena.take(kTileKeys * kBackwardRows)),
+        sums_(arena.take(kBackwardRows)) {
+    upstream_.load(first, rows, panel_.width);
+  }
+
+  void run() {
+    if (hull_.begin >= hull_.end) return;
+    const int64_t first = hull_.begin / kTileKeys, last = (hull_.end - 1) / kTileKeys;
+    std::fill_n(sums_, panel_.width, T(0));
+    for (int64_t number = last; number >= first; --number) {
+      if (number == last || chunk_of(number) != chunk_of(number + 1))
+        store(chunk_of(number), plan_.shifts.reference);
+      weigh(range(number), weights(number));
+    }
+    std::fill_n(sums_, panel_.width, T(0));
+    for (int64_t number = first; number <= last; ++number) {
+      if (number == first || chunk_of(number) != chunk_of(number - 1))
+        store(chunk_of(number), plan_.deltas);
+      add_products(range(number), weights(number));
+    }
+  }
+
+ private:
+  // Tiles begin at multiples of kTileKeys, and so do chunks.
+  int64_t chunk_of(int64_t number) const { return number * kTileKeys / plan_.chunk_keys; }
+  KeyRange range(int64_t number) const {
+    return {std::max(hull_.begin, number * kTileKeys),
+            std::min(hull_.end, (number + 1) * kTileKeys)};
+  }
+  // Products of bf16 write more rows than keys, but no more than a whole tile.
+  T* weights(int64_t number) const {
+    return weights_ + (number - hull_.begin / kTileKeys) * kTileKeys * panel_.width;
+  }
+
+  void store(int64_t chunk, T* to) const {
+    const Shape& s = problem_.shape;
+    const Row& first = panel_.first;
+    const int64_t head = (chunk * s.batch + first.batch) * s.heads + first.head;
+    std::copy_n(sums_, panel_.rows, to + head * s.queries + first.query);
+  }
+
+  void weigh(const KeyRange& tile, T* weights) {
+    const Tag<T> d;
+    const int64_t keys = tile.end - tile.begin, width = panel_.width;
+    if (!scorer_.score(panel_, tile.begin, keys, weights)) {
+      std::fill_n(weights, keys * width, T(0));
+      return;
+    }
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const auto gone = hn::Load(d, sums_ + lane);
+      hn::Store(BreakLanes<T>(keys, width, gone, weights + lane), d, sums_ + lane);
+    }
+  }
+
+  void add_products(const KeyRange& tile, const T* weights) const {
+    const int64_t keys = tile.end - tile.begin, width = panel_.width;
+    upstream_.multiply(panel_.first, tile.begin, keys, width, gradients_);
+    dropout_.apply(panel_.first, tile.begin, keys, width, gradients_);
+    AddProducts(keys, width, weights, gradients_, sums_);
+  }
+
+  const BackwardPlan<T>& plan_;
+  const Problem<T>& problem_;
+  BFloat16Thread thread_;
+  TileScorer<T> scorer_;
+  UpstreamPanel<T> upstream_;
+  TileDropout<T> dropout_;
+  Panel<T> panel_;
+  KeyRange hull_;
+  T* weights_;    // [tiles][kTileKeys][width]
+  T* gradients_;  // [keys][width] dp
+  T* sums_;       // [width]
+};
+
+template <class T>
+void StartChunks(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const Shape& s = plan.problem->shape;
+  const int64_t head = task / plan.blocks(), begin = task % plan.blocks() * kBackwardRows;
+  const Row first{head / s.heads, head % s.heads, begin};
+  ChunkStarts<T>(plan, first, std::min(kBackwardRows, s.queries - begin), arena).run();
+}
+
 // Computes the shifts and deltas of a sparse normaliser for one block of queries of one head. With
 // g = dp/ds at a fixed threshold, sum_j dp_ij/ds_ij = 0 gives delta = (sum_j g_ij dp_ij - dlse_i) /
 // sum_j g_ij.
 template <class T>
-void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
+void SparseDeltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Problem<T>& problem = *plan.problem;
   const Shape& s = problem.shape;
   const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
@@ -341,6 +459,12 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
     if (sums)
       plan.by_alpha[index] = mass[r] == 0 ? T(0) : sums->gradient(r, normaliser.alpha - 1, by_lse);
   }
+}
+
+template <class T>
+void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  is_ordered(plan.problem->normaliser) ? StartChunks(plan, task, arena)
+                                       : SparseDeltas(plan, task, arena);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -91,6 +91,7 @@ class EdgeQueries {
         sum_(arena.take(padded_)),
         vector_(arena.take(padded_)) {
     if (problem_.score.soft_cap > 0) cap_slope_ = arena.take(panel_.room());
+    if (is_ordered(problem_.normaliser)) powers_ = arena.take(panel_.room());
     if (plan.by_alpha != nullptr) alpha_sums_.emplace(kLanes<T>, arena);
     std::fill_n(vector_, padded_, T(0));
   }
@@ -114,8 +115,12 @@ class EdgeQueries {
     multiply_values();
     panel_.drop(gradients_);
     find_delta();
-    DifferentiateTile(RowNormaliser<T>(problem_, first_.head), panel_.shifts(), delta_, count,
-                      kWidth, panel_.tile(), gradients_);
+    if (powers_ != nullptr)
+      DifferentiateStick(count, kWidth, panel_.shifts().reference, delta_, powers_, panel_.tile(),
+                         gradients_);
+    else
+      DifferentiateTile(RowNormaliser<T>(problem_, first_.head), panel_.shifts(), delta_, count,
+                        kWidth, panel_.tile(), gradients_);
     panel_.drop(panel_.tile());
     const int64_t list = plan_.list(first_.batch, first_.head);
     panel_.each_edge([&](int64_t, int64_t, int64_t number, int64_t place) {
@@ -207,6 +212,7 @@ class EdgeQueries {
   T* sum_;        // [padded]
   T* vector_;     // [padded] sum_ij ds_ij f
   T* cap_slope_ = nullptr;
+  T* powers_ = nullptr;  // [edges][width], if the order of the keys matters
   std::optional<AlphaSums<T>> alpha_sums_;
 };
 

@@ -175,6 +175,14 @@ void add_all_parts(const BackwardPlan<T>& plan) {
   add_parts(plan.partial_query_sums, plan.chunks, delta_count(s), to.query_sums);
 }
 
+// Whether a pass over whole rows precedes: the first chunk of an ordered normaliser that has one
+// needs nothing of others.
+template <class T>
+bool needs_deltas(const BackwardPlan<T>& plan) {
+  const Normaliser normaliser = plan.problem->normaliser;
+  return is_sparse(normaliser) || (is_ordered(normaliser) && plan.chunks > 1);
+}
+
 template <class T>
 void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                   const Gradients<T>& gradients, const BFloat16Plan& bfloat16, int threads) {
@@ -206,14 +214,14 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
     std::fill_n(gradients.key_sums, s.batch * s.heads * s.keys, 0.0);
   std::vector<uint8_t> sees(static_cast<size_t>(plan.chunks * s.batch * s.heads * plan.blocks()));
   plan.sees = sees.data();
-  if (is_sparse(problem.normaliser)) {
-    plan.deltas = partial.take(delta_count(s));
-    plan.shifts = {partial.take(delta_count(s)), partial.take(delta_count(s))};
+  if (needs_deltas(plan)) {
+    const int64_t count = (is_ordered(problem.normaliser) ? plan.chunks : 1) * delta_count(s);
+    plan.deltas = partial.take(count);
+    plan.shifts = {partial.take(count), partial.take(count)};
     if (gradients.alphas != nullptr) plan.by_alpha = partial.take(delta_count(s));
     const BackwardPlan<T> first = plan;
     const BackwardTask<T> deltas = delta_task<T>();
-    const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
-    run_tasks<T>(s.batch * s.heads * blocks, threads,
+    run_tasks<T>(s.batch * s.heads * plan.blocks(), threads,
                  [&](int64_t task, Arena<T>& arena) { deltas(first, task, arena); });
   } else {
     SummaryPlan<T> rows{};

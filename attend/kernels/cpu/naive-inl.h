@@ -333,9 +333,10 @@ class NaiveAttention {
   void read_values() {
     weights_.assign(s_.keys, 0);
     by_weight_.assign(s_.keys, 0);
+    const std::vector<R> found = weights_of(rule_, scores_, shift_, least_);
     for (int64_t j = 0; j < s_.keys; ++j) {
       if (!allowed_[j]) continue;
-      R w = weight<R>(rule_, scores_[j], shift_, least_);
+      R w = found[j];
       w += noise_.of(4 * w);
       r_.weights[at_pair(j)] = weights_[j] = w;
       const R used = w * kept(j) + noise_.of_operand(w * kept(j));
@@ -385,6 +386,7 @@ class NaiveAttention {
   }
 
   std::vector<R> by_scores(R error, R by_lse) const {
+    if (rule_.is(Normaliser::stick_breaking)) return stick_gradients(scores_, weights_, by_weight_);
     if (!rule_.is(Normaliser::softpick))
       return score_gradients<R>(rule_, weights_, by_weight_, allowed_, error, by_lse);
     R mean = error;

@@ -84,7 +84,8 @@ struct NaiveRule {
 
   bool is(Normaliser other) const { return kind == other; }
   bool sums_to_one() const {
-    return !is(Normaliser::sigmoid) && !is(Normaliser::none) && !is(Normaliser::softpick);
+    return !is(Normaliser::sigmoid) && !is(Normaliser::none) && !is(Normaliser::softpick) &&
+           !is(Normaliser::stick_breaking);
   }
   bool depends() const { return sums_to_one() || is(Normaliser::softpick); }
 };
@@ -150,6 +151,7 @@ NaiveShift<R> shift_of(const NaiveRule<R>& rule, const std::vector<R>& scores, R
       return {top, top_log_sum(rule.top, sorted(scores, top))};
     case Normaliser::sigmoid:
     case Normaliser::none:
+    case Normaliser::stick_breaking:
       break;
   }
   return {0, 0};
@@ -203,8 +205,33 @@ R weight(const NaiveRule<R>& rule, R score, const NaiveShift<R>& shift, R least)
                        : std::exp(from_top) - std::exp(-shift.top - shift.offset);
     case Normaliser::top_k:
       return score < least ? R(0) : std::exp(from_top);
+    case Normaliser::stick_breaking:
+      break;
   }
   return 0;
+}
+
+// w_j = sigmoid(s_j) prod_{l > j} (1 - sigmoid(s_l)), with ln sigmoid(s) = min(s, 0) - ln(1 +
+// e^-|s|).
+template <class R>
+std::vector<R> stick_weights(const std::vector<R>& scores) {
+  std::vector<R> found(scores.size());
+  R log_left = 0;
+  for (size_t j = scores.size(); j-- > 0;) {
+    const R s = scores[j], both = std::log1p(std::exp(-std::abs(s)));
+    found[j] = std::exp((s < 0 ? s : R(0)) - both + log_left);
+    log_left -= (s < 0 ? R(0) : s) + both;
+  }
+  return found;
+}
+
+template <class R>
+std::vector<R> weights_of(const NaiveRule<R>& rule, const std::vector<R>& scores,
+                          const NaiveShift<R>& shift, R least) {
+  if (rule.is(Normaliser::stick_breaking)) return stick_weights(scores);
+  std::vector<R> found;
+  for (const R s : scores) found.push_back(weight<R>(rule, s, shift, least));
+  return found;
 }
 
 // dw/ds at a fixed threshold.
@@ -225,9 +252,25 @@ R slope_of(const NaiveRule<R>& rule, R w, bool allowed) {
     case Normaliser::entmax:
       return w > 0 ? std::pow(w, 2 - rule.alpha) : w;
     case Normaliser::softpick:
+    case Normaliser::stick_breaking:
       break;
   }
   return 0;
+}
+
+// With b = sigmoid(s_k): ds_k = (1 - b) w_k dw_k - b sum_{j < k} w_j dw_j.
+template <class R>
+std::vector<R> stick_gradients(const std::vector<R>& scores, const std::vector<R>& weights,
+                               const std::vector<R>& by_weight) {
+  std::vector<R> gradient(scores.size());
+  R before = 0;
+  for (size_t k = 0; k < scores.size(); ++k) {
+    if (std::isinf(scores[k]) && scores[k] < 0) continue;
+    const R product = weights[k] * by_weight[k];
+    gradient[k] = product / (1 + std::exp(scores[k])) - before / (1 + std::exp(-scores[k]));
+    before += product;
+  }
+  return gradient;
 }
 
 // With S the divisor: dw_j/ds_k = e^s_k / S ([j = k] [s_k > 0] - sign(s_k) w_j).

@@ -11,6 +11,7 @@
 
 #include "attend/kernels/cpu/plan-inl.h"
 #include "attend/kernels/cpu/simd-inl.h"
+#include "attend/kernels/cpu/stick-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -228,11 +229,17 @@ void LoadShifts(const RowShifts<T>& from, int64_t index, int64_t rows, int64_t w
   std::copy_n(from.offset + index, rows, to.offset);
 }
 
-// Turns scores [keys][width] into weights, in place.
+// Turns scores [keys][width] into weights, in place. If the order of the keys matters, a reference
+// is -log4 of what the keys after the tile leave.
 template <class T>
 void WeighTile(const RowNormaliser<T>& normaliser, const RowShifts<T>& shifts, int64_t keys,
                int64_t width, T* tile) {
   const Tag<T> d;
+  if (is_ordered(normaliser.kind)) {
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>)
+      BreakLanes<T>(keys, width, hn::Load(d, shifts.reference + lane), tile + lane);
+    return;
+  }
   WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       const auto reference = hn::Load(d, shifts.reference + lane);

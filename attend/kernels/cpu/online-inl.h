@@ -22,7 +22,8 @@ HWY_INLINE Vec<T> Finite0(Vec<T> x) {
 }
 
 // State of a normaliser for a panel of queries while tiles of keys pass: the maximum and the sum
-// for softmax and softpick. Normalisers without a sum only record whether a row has seen a key.
+// for softmax and softpick, what is left for stick-breaking. Normalisers without a sum only record
+// whether a row has seen a key.
 template <class T>
 struct OnlineNormaliser {
   // A row is rescaled only if its maximum grows by more than this: weights stay below 2^8.
@@ -30,7 +31,7 @@ struct OnlineNormaliser {
 
   RowNormaliser<T> normaliser;
   // [width] subtracted from the scores: near the largest for softmax, for softpick the whole number
-  // below the largest or 0, otherwise 0
+  // below the largest or 0, otherwise 0; for stick-breaking -log4 of what the keys leave
   T* reference;
   // [width] of 4^(score - reference) for softmax, of |4^(score - reference) - 4^-reference| for
   // softpick; otherwise 1 if a key was seen; NaN after a NaN
@@ -52,6 +53,7 @@ struct OnlineNormaliser {
   void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
     if (normaliser.kind == Normaliser::softpick)
       return update_picked(tile, keys, width, context, value_depth);
+    if (is_ordered(normaliser.kind)) return update_broken(tile, keys, width, context, value_depth);
     if (normaliser.kind != Normaliser::softmax) {
       note_keys(tile, keys, width);
       return WeighTile(normaliser, {reference, reference}, keys, width, tile);
@@ -99,11 +101,13 @@ struct OnlineNormaliser {
   }
 
   // Turns the context into averages in place, and reference and sum into two summands of the lse,
-  // in natural units. of_all: false if the result is merged with others, by sums of exponentials.
+  // in natural units. of_all: false if the result is merged with others: softpick then lacks its
+  // floor, and the reference of stick-breaking remains.
   void finish(T* context, int64_t value_depth, int64_t width, bool of_all = true) const {
     const Tag<T> d;
     const bool sums = sums_exponentials(normaliser.kind);
     for (int64_t r = 0; of_all && r < width; ++r) sum[r] = divisor(r);
+    if (of_all && is_ordered(normaliser.kind)) std::fill_n(reference, width, T(0));
     for (int64_t lane = 0; sums && lane < width; lane += kLanes<T>) {
       const auto total = hn::Load(d, sum + lane);
       const auto inverse =
@@ -124,18 +128,33 @@ struct OnlineNormaliser {
   }
 
  private:
+  // Later keys break their shares off first: earlier weights are multiplied by what a tile leaves.
+  void update_broken(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
+    const Tag<T> d;
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const bool fresh = hn::AllTrue(d, hn::Eq(hn::Load(d, sum + lane), hn::Zero(d)));
+      note_lanes(tile + lane, keys, width, lane);
+      const auto gone = BreakLanes<T>(keys, width, hn::Zero(d), tile + lane);
+      hn::Store(hn::Add(hn::Load(d, reference + lane), gone), d, reference + lane);
+      if (!fresh) scale_columns(context, value_depth, width, lane, Exp4<T>(hn::Neg(gone)));
+    }
+  }
+
   void note_keys(const T* tile, int64_t keys, int64_t width) const {
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>)
+      note_lanes(tile + lane, keys, width, lane);
+  }
+
+  HWY_INLINE void note_lanes(const T* tile, int64_t keys, int64_t width, int64_t lane) const {
     const Tag<T> d;
     const auto outside = Set<T>(-std::numeric_limits<T>::infinity());
-    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      auto seen = hn::Load(d, sum + lane), poison = seen;
-      for (int64_t j = 0; j < keys; ++j) {
-        const auto s = hn::Load(d, tile + j * width + lane);
-        seen = hn::IfThenElse(hn::Eq(s, outside), seen, Set<T>(1));
-        poison = hn::IfThenElse(hn::IsNaN(s), s, poison);
-      }
-      hn::Store(MaxOrSecond<T>(seen, poison), d, sum + lane);
+    auto seen = hn::Load(d, sum + lane), poison = seen;
+    for (int64_t j = 0; j < keys; ++j) {
+      const auto s = hn::Load(d, tile + j * width);
+      seen = hn::IfThenElse(hn::Eq(s, outside), seen, Set<T>(1));
+      poison = hn::IfThenElse(hn::IsNaN(s), s, poison);
     }
+    hn::Store(MaxOrSecond<T>(seen, poison), d, sum + lane);
   }
 
   void update_picked(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {

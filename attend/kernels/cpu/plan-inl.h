@@ -74,8 +74,14 @@ inline bool sums_exponentials(Normaliser normaliser) {
   return normaliser == Normaliser::softmax || normaliser == Normaliser::softpick;
 }
 
+// Whether a weight depends on the scores of the keys after its own, but on no sum over the row.
+inline bool is_ordered(Normaliser normaliser) { return normaliser == Normaliser::stick_breaking; }
+
 inline double score_unit(Normaliser normaliser) {
-  return sums_exponentials(normaliser) || normaliser == Normaliser::sigmoid ? kLog4E : 1.0;
+  return sums_exponentials(normaliser) || is_ordered(normaliser) ||
+                 normaliser == Normaliser::sigmoid
+             ? kLog4E
+             : 1.0;
 }
 
 // Sparsemax, entmax and top_k need whole rows for their thresholds.
@@ -84,7 +90,7 @@ inline bool is_sparse(Normaliser normaliser) {
          normaliser == Normaliser::entmax || normaliser == Normaliser::top_k;
 }
 
-// Whether a weight depends on the other scores of its row.
+// Whether a weight depends on a number of its row.
 inline bool needs_shifts(Normaliser normaliser) {
   return sums_exponentials(normaliser) || is_sparse(normaliser);
 }
@@ -261,7 +267,7 @@ struct ForwardPlan {
 };
 
 // Requested outputs for the weights of the selected rows; null: not requested. A task for column
-// sums is a block of keys, otherwise a block of rows.
+// sums is a block of keys, or all keys of a head if their order matters; otherwise a block of rows.
 template <class T>
 struct SummaryPlan {
   const Problem<T>* problem;
@@ -286,6 +292,7 @@ struct SummaryPlan {
     return selection.heads.empty() ? n : selection.heads[static_cast<size_t>(n)];
   }
   int64_t blocks() const {
+    if (column_sums != nullptr && is_ordered(problem->normaliser)) return 1;
     const int64_t size = column_sums == nullptr ? kBackwardRows : kTileKeys;
     const int64_t count = column_sums == nullptr ? selection.rows : problem->shape.keys;
     return (count + size - 1) / size;
@@ -313,10 +320,13 @@ struct BackwardPlan {
   Gradients<T> gradients;
   int64_t chunks;
   int64_t chunk_keys;
-  RowShifts<T> shifts;  // [batch, heads, queries], null if the normaliser needs none
-  T* deltas;            // [batch, heads, queries], for sparse normalisers
-  T* by_alpha;          // [batch, heads, queries], if alphas have a gradient
-  T* partial;           // [chunks - 1, batch, heads, queries, depth]; valid if set in `sees`
+  // [batch, heads, queries], null if the normaliser needs none. If the order of the keys matters:
+  // [chunks, batch, heads, queries], null for one chunk; a reference is -log4 of what the keys
+  // after the chunk leave, a delta the sum of p dp of the keys before it.
+  RowShifts<T> shifts;
+  T* deltas;          // as the shifts, for sparse and ordered normalisers
+  T* by_alpha;        // [batch, heads, queries], if alphas have a gradient
+  T* partial;         // [chunks - 1, batch, heads, queries, depth]; valid if set in `sees`
   uint8_t* sees;      // [chunks, batch, heads, blocks of kBackwardRows queries] whether a chunk has
                       // keys of their scopes
   T* partial_vector;  // [batch, chunks, heads, depth], for the additive family

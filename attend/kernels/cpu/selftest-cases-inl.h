@@ -50,6 +50,7 @@ inline constexpr NormaliserChoice kNormalisers[] = {
     {"entmax-1.2, ..", Normaliser::entmax, false, 1.2},
     {"softpick", Normaliser::softpick},
     {"top 5", Normaliser::top_k, false, 0, 5},
+    {"stick-breaking", Normaliser::stick_breaking},
 };
 
 // Several rows and a single one, whole tiles and parts.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "attend/kernels/cpu/online-inl.h"
 #include "attend/kernels/cpu/sparse-inl.h"
@@ -90,6 +91,44 @@ bool ConvertShifts(Normaliser normaliser, const T* lse, int64_t index, int64_t r
   }
   return true;
 }
+
+// If the order of the keys matters: -log4 of what is left after each tile of a panel. It is summed
+// from the last key on, since a difference of sums from the first key on would be rounded.
+template <class T>
+class TileEnds {
+ public:
+  // For up to `keys` keys and `width` rows.
+  TileEnds(int64_t keys, int64_t width, Arena<T>& arena)
+      : ends_(arena.take((keys / kTileKeys + 2) * width)), last_(arena.take(width)) {}
+
+  // Keys [begin, end). `after` [width] holds the same number for the end, `tile` has room for the
+  // scores of a tile.
+  void find(TileScorer<T>& scorer, const Panel<T>& panel, int64_t begin, int64_t end,
+            const BFloat16Plan& bfloat16, const T* after, T* tile) {
+    width_ = panel.width;
+    int64_t tiles = 0;
+    for (int64_t key = begin, next = 0; key < end; key = next, ++tiles) {
+      next = next_tile(bfloat16, key);
+      const int64_t keys = std::min(next, end) - key;
+      std::fill_n(at_tile(tiles), width_, T(0));
+      if (scorer.score(panel, key, keys, tile)) AddGone(keys, width_, tile, at_tile(tiles));
+    }
+    std::copy_n(after, width_, last_);
+    while (tiles-- > 0) {
+      for (int64_t r = 0; r < width_; ++r) last_[r] += std::exchange(at_tile(tiles)[r], last_[r]);
+    }
+  }
+
+  // [width], for the tile of this number.
+  const T* after(int64_t tile) const { return ends_ + tile * width_; }
+
+ private:
+  T* at_tile(int64_t tile) { return ends_ + tile * width_; }
+
+  T* ends_;  // [tiles][width]
+  T* last_;  // [width]
+  int64_t width_ = 0;
+};
 
 // For one block of the selected rows of one head.
 template <class T>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "attend/kernels/cpu/shifts-inl.h"
 
@@ -23,15 +24,32 @@ class WeightTiles {
         scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(problem_.shape)),
         queries_(arena.take(scorer_.panel_size(kBackwardRows))),
         shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
-        tile_(arena.take(kTileKeys * kBackwardRows)) {}
+        tile_(arena.take(kTileKeys * kBackwardRows)) {
+    if (is_ordered(problem_.normaliser)) ends_.emplace(problem_.shape.keys, kBackwardRows, arena);
+  }
 
-  Panel<T> load(int64_t batch, int64_t head, int64_t begin, int64_t rows) const {
+  Panel<T> load(int64_t batch, int64_t head, int64_t begin, int64_t rows) {
     const Shape& s = problem_.shape;
     const Row first{batch, head, plan_.selection.first_row + begin};
     Panel<T> panel = scorer_.load(first, rows, scorer_.scope(first, rows), queries_);
     LoadShifts(plan_.shifts, (batch * s.heads + head) * s.queries + first.query, rows, panel.width,
                shifts_);
+    const KeyRange hull = panel.scope.hull();
+    if (ends_) ends_->find(scorer_, panel, hull.begin, hull.end, {}, shifts_.reference, tile_);
     return panel;
+  }
+
+  // Calls work(key, keys) for the tiles of a panel that are not outside its scope, with the weights
+  // in tile().
+  template <class Work>
+  void each(const Panel<T>& panel, const Work& work) {
+    const KeyRange hull = panel.scope.hull();
+    int64_t number = 0;
+    for (int64_t key = hull.begin; key < hull.end; key += kTileKeys, ++number) {
+      const int64_t keys = std::min(kTileKeys, hull.end - key);
+      if (ends_) std::copy_n(ends_->after(number), panel.width, shifts_.reference);
+      if (weigh(panel, key, keys)) work(key, keys);
+    }
   }
 
   // tile()[j][i] = p_ij; false if all keys are outside the scope.
@@ -50,6 +68,7 @@ class WeightTiles {
   T* queries_;
   RowShifts<T> shifts_;
   T* tile_;
+  std::optional<TileEnds<T>> ends_;
 };
 
 // Keeps the largest weights of a row, largest first; equal ones in order of arrival.
@@ -93,15 +112,15 @@ void AddWeight(const SummaryPlan<T>& plan, int64_t out, int64_t key, T weight) {
 template <class T>
 void SummariseRows(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   WeightTiles<T> tiles(plan, arena);
-  const auto [batch, n, block] = plan.place(task);
-  const int64_t begin = block * kBackwardRows;
+  // Clang does not capture structured bindings in lambdas.
+  const auto place = plan.place(task);
+  const int64_t batch = place.batch, n = place.head;
+  const int64_t begin = place.block * kBackwardRows;
   const int64_t rows = std::min(kBackwardRows, plan.selection.rows - begin);
   const int64_t out = (batch * plan.heads() + n) * plan.selection.rows + begin;
   const Panel<T> panel = tiles.load(batch, plan.head(n), begin, rows);
   StartRows(plan, batch, n, begin, rows);
-  for (int64_t key = panel.scope.hull().begin; key < panel.scope.hull().end; key += kTileKeys) {
-    const int64_t keys = std::min(kTileKeys, panel.scope.hull().end - key);
-    if (!tiles.weigh(panel, key, keys)) continue;
+  tiles.each(panel, [&](int64_t key, int64_t keys) {
     if (plan.weights.data != nullptr) {
       Transpose(tiles.tile(), panel.width, keys, rows, plan.weights.row(batch, n, begin) + key,
                 plan.weights.row_stride);
@@ -111,7 +130,7 @@ void SummariseRows(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
         AddWeight(plan, out + r, key + j, tiles.tile()[j * panel.width + r]);
       }
     }
-  }
+  });
 }
 
 // Sums over the selected rows for one block of keys.
@@ -134,9 +153,29 @@ void SumColumns(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   }
 }
 
+// The same for all keys of a head, because the weights of a tile need the later tiles.
+template <class T>
+void SumOrderedColumns(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  WeightTiles<T> tiles(plan, arena);
+  const auto place = plan.place(task);
+  T* sums = plan.column_sums + task * plan.problem->shape.keys;
+  std::fill_n(sums, plan.problem->shape.keys, T(0));
+  for (int64_t begin = 0; begin < plan.selection.rows; begin += kBackwardRows) {
+    const int64_t rows = std::min(kBackwardRows, plan.selection.rows - begin);
+    const Panel<T> panel = tiles.load(place.batch, plan.head(place.head), begin, rows);
+    tiles.each(panel, [&](int64_t key, int64_t keys) {
+      for (int64_t j = 0; j < keys; ++j) {
+        for (int64_t r = 0; r < rows; ++r) sums[key + j] += tiles.tile()[j * panel.width + r];
+      }
+    });
+  }
+}
+
 template <class T>
 void Summarise(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
-  plan.column_sums != nullptr ? SumColumns(plan, task, arena) : SummariseRows(plan, task, arena);
+  if (plan.column_sums == nullptr) return SummariseRows(plan, task, arena);
+  is_ordered(plan.problem->normaliser) ? SumOrderedColumns(plan, task, arena)
+                                       : SumColumns(plan, task, arena);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
