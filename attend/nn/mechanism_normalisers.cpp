@@ -61,9 +61,7 @@ std::vector<Mechanism> of_some_keys() {
        .relation = Relation::same,
        .choices = {.scope = "causal:-1", .normaliser = "stick_breaking"},
        .decoder_query = "state",
-       .space = "n m",
        .carries = "the position",
-       .paths = "composed: backward needs running sums from the last key and from the first",
        .refusal = "its keys are the positions before the query, and a decoder's queries are its "
                   "states; take cross, or a model of one sequence"},
       {.name = "top_k",

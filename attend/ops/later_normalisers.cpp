@@ -149,6 +149,7 @@ std::vector<NormaliserRow> later_rows() {
        .source = "Tan et al. 2025",
        .normalise = stick_breaking,
        .lse = Lse::zero,
+       .kernel = Normaliser::stick_breaking,
        .sums_to_one = false,
        .shift_invariant = false,
        .order_dependent = true},

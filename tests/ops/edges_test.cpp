@@ -158,7 +158,7 @@ TEST(Edges, WeightsByEdgeAreThoseOfTheRows) {
   const Tensor keys = numbers({1, 4, 0, 2, 0, 1, 2, 3, 4});
   const Inputs inputs(2, 5);
   for (const char* normaliser :
-       {"softmax", "sparsemax", "hard", "entmax:1.3", "softpick", "top_k:2"}) {
+       {"softmax", "sparsemax", "hard", "entmax:1.3", "softpick", "top_k:2", "stick_breaking"}) {
     const AttentionSpec spec = {.scope = edges(offsets, keys), .normaliser = normaliser};
     const auto result = attention(inputs.query, inputs.key, inputs.value, spec);
     const Tensor all = attention_weights(inputs.query, inputs.key, result.lse, spec);

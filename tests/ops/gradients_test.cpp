@@ -246,7 +246,7 @@ TEST_P(GradientsOfEverything, AreDifferencesOnceAndTwice) {
 INSTANTIATE_TEST_SUITE_P(
     Normalisers, GradientsOfEverything,
     testing::Values("softmax", "temperature:0.7", "sigmoid", "none", "sparsemax", "entmax15",
-                    "entmax:1.3", "softpick", "top_k:2"),
+                    "entmax:1.3", "softpick", "top_k:2", "stick_breaking"),
     [](const auto& info) {
       return std::string(info.param).substr(0, std::string(info.param).find(':'));
     });

@@ -242,38 +242,65 @@ TEST(Scalable, StepsEqualTheSequenceAndItsScaleHasAGradient) {
 
 TEST(StickBreaking, BreaksFromTheLastKey) {
   const Tensors x = inputs_of(7, 7);
-  const AttentionSpec spec = {.scope = causal(-1) & key_lengths(at::tensor({7, 4}, at::kLong)),
-                              .normaliser = "stick_breaking"};
-  const Tensor weights = weights_of(x, spec);
-  const Tensor scores = attention_scores(x[0], x[1], spec);
-  for (int64_t b = 0; b < 2; ++b) {
-    for (int64_t i = 0; i < 7; ++i) {
-      double left = 1;
-      for (int64_t j = 6; j >= 0; --j) {
-        const double z = scores[b][1][i][j].item<double>();
-        const double share = std::isinf(z) ? 0 : 1 / (1 + std::exp(-z));
-        EXPECT_NEAR(weights[b][1][i][j].item<double>(), share * left, 1e-14);
-        left *= 1 - share;
+  for (const Path path : paths) {
+    const AttentionSpec spec = {.scope = causal(-1) & key_lengths(at::tensor({7, 4}, at::kLong)),
+                                .normaliser = "stick_breaking",
+                                .path = path};
+    const Tensor weights = weights_of(x, spec);
+    const Tensor scores = attention_scores(x[0], x[1], spec);
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t i = 0; i < 7; ++i) {
+        double left = 1;
+        for (int64_t j = 6; j >= 0; --j) {
+          const double z = scores[b][1][i][j].item<double>();
+          const double share = std::isinf(z) ? 0 : 1 / (1 + std::exp(-z));
+          EXPECT_NEAR(weights[b][1][i][j].item<double>(), share * left, 1e-14);
+          left *= 1 - share;
+        }
+        EXPECT_NEAR(weights[b][1][i].sum().item<double>(), 1 - left, 1e-14);
       }
-      EXPECT_NEAR(weights[b][1][i].sum().item<double>(), 1 - left, 1e-14);
     }
+    EXPECT_TRUE(weights.select(2, 0).eq(0).all().item<bool>());
+    const Function function = [&](const Tensors& in) {
+      return attention(in[0], in[1], in[2], spec).context.pow(3).sum();
+    };
+    expect_gradients(function, x, {"query", "key", "value"});
+    expect_second_gradients(function, x, {"query", "key", "value"});
   }
-  EXPECT_TRUE(weights.select(2, 0).eq(0).all().item<bool>());
-  const Function function = [&](const Tensors& in) {
-    return attention(in[0], in[1], in[2], spec).context.pow(3).sum();
-  };
-  expect_gradients(function, x, {"query", "key", "value"});
-  expect_second_gradients(function, x, {"query", "key", "value"});
+}
+
+// Many keys that each take little, in one split of the keys or in several: the float paths add
+// logarithms, and a product of factors near 1 would lose their digits.
+TEST(StickBreaking, OfManyKeysIsExact) {
+  const int64_t keys = 20000;
+  at::manual_seed(3);
+  const Tensor bias = at::randn({1, keys}, at::kDouble) - 12;
+  const Tensor value = at::randn({keys, 3}, at::kDouble) + 1;
+  for (const int64_t queries : {1, 7}) {
+    const auto context = [&](at::ScalarType type, Path path) {
+      return attention(
+                 at::zeros({queries, 1}, type), at::zeros({keys, 1}, type), value.to(type),
+                 {.bias = dense_bias(bias.to(type)), .normaliser = "stick_breaking", .path = path})
+          .context.to(at::kDouble);
+    };
+    const Tensor want = context(at::kDouble, Path::composed);
+    expect_near(context(at::kDouble, Path::fused), want, 1e-12);
+    // Scores of -12 have an error of 2^-21, and so do the logarithms of weights.
+    expect_near(context(at::kFloat, Path::fused), want, 0x1p-20);
+  }
 }
 
 // Large scores of either sign: one key takes the whole stick.
 TEST(StickBreaking, StaysFiniteForHugeScores) {
   const Tensor scores = at::tensor({1e4, -1e4, 1e30, -1e30}, at::kDouble).view({1, 4});
   const Tensor zero = at::zeros({1, 1}, at::kDouble), keys = at::zeros({4, 1}, at::kDouble);
-  const auto result = attention(zero, keys, at::eye(4, at::kDouble),
-                                {.bias = dense_bias(scores), .normaliser = "stick_breaking"});
-  EXPECT_TRUE(
-      at::equal(result.context, at::tensor({0.0, 0.0, 1.0, 0.0}, at::kDouble).view({1, 4})));
+  for (const Path path : paths) {
+    const auto result =
+        attention(zero, keys, at::eye(4, at::kDouble),
+                  {.bias = dense_bias(scores), .normaliser = "stick_breaking", .path = path});
+    EXPECT_TRUE(
+        at::equal(result.context, at::tensor({0.0, 0.0, 1.0, 0.0}, at::kDouble).view({1, 4})));
+  }
 }
 
 TEST(TopK, KeepsEqualScoresTogether) {
