@@ -1,7 +1,5 @@
 #include "attend/models/language_model.h"
 
-#include <torch/nn/init.h>
-
 #include <vector>
 
 #include "attend/decode/packed_decoder.h"
@@ -59,19 +57,21 @@ LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t tokens)
                                                 tokens, config.depth,
                                                 EmbeddingForm{.positions = config.positions,
                                                               .maximum = config.context,
-                                                              .scaled = config.scale_embedding}));
-  if (config.embedding_deviation > 0)
-    torch::nn::init::normal_(embedding_->weight(), 0, config.embedding_deviation);
+                                                              .scaled = config.scale_embedding,
+                                                              .equal = config.equal_tokens()}));
+  if (config.embedding_deviation > 0) embedding_->draw(config.embedding_deviation);
   stack_ = register_module(
       "stack", std::make_shared<TransformerStack>(config.stack(config.layers, /*causal=*/true)));
   if (!config.tied) output_ = register_module("output", torch::nn::Linear(config.depth, tokens));
   if (config.tied && config.output_bias)
     output_bias_ = register_parameter("output_bias", at::zeros(tokens));
+  trains_bias_ = !config.fixed_output_bias;
 }
 
 TokenOutput LanguageModel::output() const {
-  if (!output_) return {embedding_->weight(), output_bias_};
-  return {output_->weight, output_->bias};
+  const Tensor weight = output_ ? output_->weight : embedding_->weight();
+  const Tensor bias = output_ ? output_->bias : output_bias_;
+  return {weight, trains_bias_ || !bias.defined() ? bias : bias.detach()};
 }
 
 Tensor LanguageModel::vectors_of(const Tensor& text, const Pass& pass) {

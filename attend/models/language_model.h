@@ -63,6 +63,7 @@ class LanguageModel : public PairNetwork {
   std::shared_ptr<TransformerStack> stack_;
   torch::nn::Linear output_{nullptr};            // null if tied
   at::Tensor output_bias_;                       // [V]; undefined unless tied with a bias
+  bool trains_bias_ = true;                      // whether the output's bias is trained
   std::shared_ptr<const PackedDecoder> packed_;  // null until pack(), or if it is not supported
 };
 

@@ -31,7 +31,7 @@ Settings LanguageModelConfig::weight_settings() {
 }
 
 Settings LanguageModelConfig::own_weight_settings() {
-  Settings all = embedding_settings(output_bias, scale_embedding);
+  Settings all = token_settings();
   all.push_back(
       {"model.start", &start,
        "whether a start token precedes every text (true), or only texts without a source (false)"});

@@ -9,12 +9,10 @@
 namespace attend {
 
 // Settings of a decoder without encoder, by default in the shape of GPT-2 (Radford et al. 2019).
-struct LanguageModelConfig : LayersConfig {
+struct LanguageModelConfig : LayersConfig, TokenTables {
   int64_t layers = 4;
   int64_t context = 256;           // context length in tokens, including the start token
   bool tied = true;                // whether the output shares the embedding
-  bool output_bias = false;        // bias per token, if the output shares the embedding
-  bool scale_embedding = true;     // by sqrt(depth)
   double embedding_deviation = 0;  // standard deviation of initial weights; 0: 1 / sqrt(depth)
   bool start = true;  // a start token precedes each text; if false, only texts without a source
   // Number of tokens drawn uniformly per training step as negatives; 0: softmax over all tokens.

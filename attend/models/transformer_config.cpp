@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numeric>
+#include <optional>
 
 #include "attend/base/error.h"
 #include "attend/base/find_row.h"
+#include "attend/base/parse_number.h"
 #include "attend/base/trimmed_parts.h"
 #include "attend/nn/mechanism_table.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {
@@ -116,11 +120,44 @@ HeadGroup group_of(const MechanismSettings& settings, int64_t heads, int64_t key
 
 }  // namespace
 
-Settings embedding_settings(bool& output_bias, bool& scale_embedding) {
-  return {{"model.output_bias", &output_bias,
-           "whether each token has a bias if the output shares the embedding"},
-          {"model.scale_embedding", &scale_embedding,
-           "whether token vectors are multiplied by the square root of model.depth"}};
+Settings TokenTables::token_settings() {
+  return {
+      {"model.output_bias", &output_bias,
+       "whether each token has a bias if the output shares the embedding"},
+      {"model.fixed_output_bias", &fixed_output_bias,
+       "whether training leaves the biases of answered tokens unchanged, for classes of "
+       "transformers without biases"},
+      {"model.scale_embedding", &scale_embedding,
+       "whether token vectors are multiplied by the square root of model.depth"},
+      {"model.shared_tokens", &shared_tokens,
+       "three tokens, numbered from 0, that share their vectors with padding, the begin and the "
+       "end of answers, also in training, such as 0, 0, 1; empty: none does"}};
+}
+
+std::vector<int64_t> TokenTables::shared() const {
+  std::vector<int64_t> tokens;
+  if (trimmed(shared_tokens).empty()) return tokens;
+  for (const std::string& text : trimmed_parts(shared_tokens, ',')) {
+    const std::optional<int64_t> number = parse_number<int64_t>(text);
+    if (number && *number >= 0) tokens.push_back(*number);
+  }
+  if (tokens.size() != 3 || std::count(shared_tokens.begin(), shared_tokens.end(), ',') != 2)
+    fail("model.shared_tokens is {}; write three numbers of tokens, from 0, such as 0, 0, 1",
+         in_quotes(shared_tokens));
+  return tokens;
+}
+
+std::vector<std::vector<int64_t>> TokenTables::equal_tokens() const {
+  std::map<int64_t, std::vector<int64_t>> by_token;
+  const std::vector<int64_t> tokens = shared();
+  for (size_t fixed = 0; fixed < tokens.size(); ++fixed) {
+    std::vector<int64_t>& group = by_token[tokens[fixed]];
+    if (group.empty()) group.push_back(Vocabulary::unknown + 1 + tokens[fixed]);
+    group.push_back(static_cast<int64_t>(fixed));
+  }
+  std::vector<std::vector<int64_t>> groups;
+  for (const auto& [token, group] : by_token) groups.push_back(group);
+  return groups;
 }
 
 Settings LayersConfig::norm_settings() {
@@ -139,6 +176,9 @@ Settings LayersConfig::norm_settings() {
       {"model.norm", &norm,
        "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
       {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
+      {"model.fixed_biases", &fixed_biases,
+       "whether training leaves the biases of the layers unchanged, for classes of transformers "
+       "without biases"},
       {"model.shared_bias", &shared_bias,
        "whether all layers of a stack share the parameters of model.bias"},
       {"model.distances", &distances,
@@ -354,6 +394,7 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   config.normalise_distances = normalise_distances;
   config.norm = norm;
   config.epsilon = epsilon;
+  config.fixed_biases = fixed_biases;
   config.dropout = dropout;
   config.attention_dropout = attention_dropout;
   return config;
@@ -514,17 +555,15 @@ Settings TransformerConfig::length_settings() {
 EmbeddingForm TransformerConfig::embedding(int64_t learned) const {
   EmbeddingForm form{.positions = positions, .maximum = learned, .scaled = scale_embedding};
   if (normalise_input) form.norm_epsilon = epsilon;
+  form.equal = equal_tokens();
   return form;
 }
 
 Settings TransformerConfig::input_settings() {
-  Settings all = embedding_settings(output_bias, scale_embedding);
+  Settings all = token_settings();
   append(
       all,
-      {{"model.fixed_output_bias", &fixed_output_bias,
-        "whether training leaves the biases of answered tokens unchanged, for classes of "
-        "transformers without biases"},
-       {"model.scale_output", &scale_output,
+      {{"model.scale_output", &scale_output,
         "whether the decoder's vectors are divided by the square root of model.depth before the "
         "output"},
        {"model.normalise_input", &normalise_input,
@@ -560,6 +599,9 @@ void TransformerConfig::check() const {
   LayersConfig::check();
   if (scale_output && !normalise_first)
     fail("model.scale_output is true, and model.normalise_first false; take true, or false");
+  if (!shared().empty() && !shares_inputs(tied))
+    fail("model.shared_tokens is {}, and model.tied {}; leave it empty, or take all, or inputs",
+         in_quotes(shared_tokens), name_of(tied));
   if (separate_positions && !shares_inputs(tied))
     fail("model.separate_positions is true, and model.tied {}; take false, or all, or inputs",
          name_of(tied));

@@ -14,8 +14,21 @@
 
 namespace attend {
 
-// Settings model.output_bias and model.scale_embedding.
-Settings embedding_settings(bool& output_bias, bool& scale_embedding);
+// Settings of the tables of tokens, for models that answer with texts.
+struct TokenTables {
+  bool output_bias = false;        // bias per token, if the output shares an embedding
+  bool fixed_output_bias = false;  // training leaves the biases of tokens unchanged
+  bool scale_embedding = true;     // by sqrt(depth)
+  // Padding, BOS and EOS share the vectors of these three tokens, numbered from 0 after
+  // Vocabulary::unknown, such as "0, 0, 1"; empty: they have vectors of their own.
+  std::string shared_tokens = {};
+
+  Settings token_settings();  // keys model.*
+  // The three tokens, or none. Error if the text does not list three numbers.
+  std::vector<int64_t> shared() const;
+  // The same as EmbeddingForm::equal.
+  std::vector<std::vector<int64_t>> equal_tokens() const;
+};
 
 // The name in LayersConfig::layer of layers that read by attention.
 constexpr std::string_view attention_layer = "attention";
@@ -57,6 +70,7 @@ struct LayersConfig {
   int64_t residual_block = 1;  // TransformerStackConfig::depth_block, for Residual::attention
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;                           // epsilon of the layers' norms
+  bool fixed_biases = false;                       // see TransformerStackConfig
   bool shared_bias = false;                        // see TransformerStackConfig
   DistanceSource distances = DistanceSource::own;  // see DistanceSource
   bool normalise_distances = false;
@@ -109,17 +123,14 @@ struct LayersConfig {
 };
 
 // The encoder-decoder of Vaswani et al. 2017.
-struct TransformerConfig : LayersConfig {
+struct TransformerConfig : LayersConfig, TokenTables {
   MechanismSettings source = {.mechanism = "cross"};  // cross-attention of the decoder
   int64_t encoder_layers = 4;
   int64_t decoder_layers = 4;
   ImageInputConfig image;
   Tied tied = Tied::target;
-  bool output_bias = false;        // bias per token, if the output shares an embedding
-  bool fixed_output_bias = false;  // training leaves the biases of tokens unchanged
-  bool scale_embedding = true;     // by sqrt(depth)
-  bool scale_output = false;       // by 1 / sqrt(depth)
-  bool normalise_input = false;    // layer norm of the sum of token and position vectors
+  bool scale_output = false;     // by 1 / sqrt(depth)
+  bool normalise_input = false;  // layer norm of the sum of token and position vectors
   bool separate_positions = false;
   int64_t maximum_source_length = 256;
   int64_t maximum_target_length = 0;  // see Transformer

@@ -13,6 +13,30 @@
 #include "attend/ops/kernel_tensors.h"
 
 namespace attend {
+namespace {
+
+using TokenGroups = std::vector<std::vector<int64_t>>;
+
+// Adds the rows of each group, and gives all of them the sum.
+at::Tensor summed_rows(const at::Tensor& gradient, const TokenGroups& groups) {
+  std::vector<at::Tensor> indices, sums;
+  for (const std::vector<int64_t>& group : groups) {
+    indices.push_back(at::tensor(group, at::kLong).to(gradient.device()));
+    const at::Tensor rows = gradient.index_select(0, indices.back());
+    sums.push_back(rows.sum(0, /*keepdim=*/true).expand_as(rows));
+  }
+  return gradient.index_copy(0, at::cat(indices), at::cat(sums));
+}
+
+// A token of the groups that is not one of `tokens`, if there is one.
+std::optional<int64_t> absent_token(const TokenGroups& groups, int64_t tokens) {
+  for (const std::vector<int64_t>& group : groups)
+    for (const int64_t token : group)
+      if (token < 0 || token >= tokens) return token;
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<SinusoidOrder> sinusoid_order(Positions positions) {
   if (positions == Positions::sinusoidal) return SinusoidOrder::alternating;
@@ -23,13 +47,21 @@ std::optional<SinusoidOrder> sinusoid_order(Positions positions) {
 
 PositionedEmbedding::PositionedEmbedding(torch::nn::Embedding embedding, const EmbeddingForm& form,
                                          bool is_own)
-    : sinusoids_(sinusoid_order(form.positions)), scale_(1), embedding_(std::move(embedding)) {
+    : sinusoids_(sinusoid_order(form.positions)),
+      scale_(1),
+      absent_(absent_token(form.equal, embedding->weight.size(0))),
+      equal_(absent_ ? TokenGroups{} : form.equal),
+      embedding_(std::move(embedding)) {
   const int64_t depth = embedding_->weight.size(1);
   const double root = std::sqrt(static_cast<double>(depth));
   if (form.scaled) scale_ = root;
   if (is_own) {
     register_module("tokens", embedding_);
-    torch::nn::init::normal_(embedding_->weight, 0, 1 / root);
+    draw(1 / root);
+    // Rows of equal values and gradients stay equal.
+    if (!equal_.empty())
+      embedding_->weight.register_hook(
+          [groups = equal_](const at::Tensor& gradient) { return summed_rows(gradient, groups); });
   }
   if (form.positions == Positions::learned)
     learned_ =
@@ -46,8 +78,20 @@ PositionedEmbedding::PositionedEmbedding(const PositionedEmbedding& tokens,
                                          const EmbeddingForm& form)
     : PositionedEmbedding(tokens.embedding_, form, /*is_own=*/false) {}
 
+void PositionedEmbedding::draw(double deviation) {
+  const at::NoGradGuard no_gradient;
+  at::Tensor& weight = embedding_->weight;
+  torch::nn::init::normal_(weight, 0, deviation);
+  for (const std::vector<int64_t>& group : equal_)
+    for (const int64_t token : group)
+      weight.select(0, token).copy_(weight.select(0, group.front()));
+}
+
 at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset, double dropout,
                                         const Pass& pass) {
+  if (absent_)
+    fail("[embedding] token {} shares a vector, and there are {} tokens; take one of them",
+         *absent_, embedding_->weight.size(0));
   at::Tensor vectors = pass.watched(WatchedVectors::input, embedding_->forward(tokens) * scale_);
   const Runs runs = positions_here(pass, offset, tokens.size(1));
   if (sinusoids_)

@@ -29,6 +29,9 @@ struct EmbeddingForm {
   int64_t maximum = 0;                          // number of learned positions
   bool scaled = true;                           // multiplies token vectors by sqrt(depth)
   std::optional<double> norm_epsilon = {};  // epsilon of a layer norm of the sum; empty: no norm
+  // Groups of tokens with one vector, the one of the first token. Each gets the sum of their
+  // gradients, so that training keeps them equal. No token is in two groups.
+  std::vector<std::vector<int64_t>> equal = {};
 };
 
 // Vectors for tokens at positions: sqrt(depth) times the token's vector, or the vector itself if
@@ -41,9 +44,13 @@ class PositionedEmbedding : public torch::nn::Module {
   // registers the shared vectors as a module.
   PositionedEmbedding(const PositionedEmbedding& tokens, const EmbeddingForm& form);
 
+  // Draws the token vectors anew from a normal distribution. At first, its standard deviation is
+  // 1 / sqrt(depth).
+  void draw(double deviation);
+
   // tokens [B, T] int64, the first at position `offset` -> [B, T, depth]. With a generator, applies
-  // `dropout`. Error if learned positions end before the last token. Over a SharedSequence, the
-  // tokens are the positions of this process.
+  // `dropout`. Error if learned positions end before the last token, or if a group of equal tokens
+  // has one that is not there. Over a SharedSequence, the tokens are the positions of this process.
   at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout, const Pass& pass);
 
   // Decoding: vectors [N, depth] of one token [N] per sequence, each at its own position, without
@@ -69,6 +76,8 @@ class PositionedEmbedding : public torch::nn::Module {
 
   std::optional<SinusoidOrder> sinusoids_;
   double scale_;
+  std::optional<int64_t> absent_;            // a token of the groups that is not there
+  std::vector<std::vector<int64_t>> equal_;  // see EmbeddingForm
   torch::nn::Embedding embedding_{nullptr};
   std::shared_ptr<Norm> norm_;                 // null without a norm
   std::shared_ptr<LearnedPositions> learned_;  // null unless positions are learned

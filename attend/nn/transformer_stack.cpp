@@ -95,6 +95,9 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
     layers_.push_back(config.owner(i) == i ? make_layer(config, i)
                                            : layers_[static_cast<size_t>(config.owner(i))]);
   if (config.normalise_first) final_norm_ = register_module("norm", new_norm(config));
+  if (config.fixed_biases)
+    for (auto& item : named_parameters())
+      if (item.key().ends_with(".bias")) item.value().requires_grad_(false);
   if (config.depth_block <= 0) return;
   if (!config.normalise_first || config.convolution > 0)
     fail(

@@ -65,6 +65,7 @@ struct TransformerStackConfig {
   int64_t depth_block = 0;
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;           // added to the variance in a norm
+  bool fixed_biases = false;       // training leaves the biases of maps and norms unchanged
   double output_scale = 1;         // factor of the stack's output, with normalise_first
   int64_t neighbour_kinds = 0;     // see MultiHeadConfig
   double dropout = 0.1;            // applies to each sublayer's output and to the hidden units

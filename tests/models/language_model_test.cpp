@@ -259,6 +259,38 @@ TEST(LanguageModel, IsWhatTheFormulasSay) {
 }
 
 // Far beyond the context, compared with a loop over the visible tokens.
+// A fixed bias is part of the scores, and has no gradient. Tokens with one vector keep it.
+TEST(LanguageModel, MayKeepBiasesAndSharedTokens) {
+  LanguageModelConfig config = small();
+  config.output_bias = config.fixed_output_bias = config.fixed_biases = true;
+  config.shared_tokens = "1, 1, 1";
+  const auto network = make(config);
+  const auto parameters = network->named_parameters();
+  const Batch batch = make_batch(pairs, {0, 1, 2, 3});
+  const auto loss = [&] {
+    return network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(5)}, 0);
+  };
+  const double without = loss().item<double>();
+  {
+    const torch::NoGradGuard no_gradient;
+    parameters["output_bias"].copy_(at::linspace(-1, 1, tokens));
+  }
+  EXPECT_GT(std::abs(loss().item<double>() - without), 1e-3);
+  torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(0.01));
+  const Tensor before = parameters["embedding.tokens.weight"].detach().clone();
+  for (int step = 0; step < 3; ++step) {
+    adam.zero_grad();
+    loss().backward();
+    adam.step();
+  }
+  for (const auto& item : parameters)
+    EXPECT_EQ(item.value().grad().defined(), !item.key().ends_with("bias")) << item.key();
+  const Tensor vectors = parameters["embedding.tokens.weight"].detach();
+  EXPECT_FALSE(vectors[5].equal(before[5]));
+  for (const int64_t fixed : {Vocabulary::padding, Vocabulary::bos, Vocabulary::eos})
+    EXPECT_TRUE(vectors[fixed].allclose(vectors[5], 0, 1e-15)) << fixed;
+}
+
 TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
   torch::NoGradGuard no_gradient;
   for (const Positions positions : {Positions::learned, Positions::rotary}) {
@@ -331,8 +363,15 @@ TEST(LanguageModel, TellsWhatDoesNotFit) {
               testing::HasSubstr("does not divide model.depth"));
   EXPECT_THAT(made([](auto& c) { c.self.mechanism = "linformer"; }),
               testing::HasSubstr("take self"));
+  for (const char* text : {"0, 1", "0, 1, 2, 3", "0, -1, 2", "0, , 2", "a, b, c"})
+    EXPECT_THAT(made([&](auto& c) { c.shared_tokens = text; }),
+                testing::HasSubstr("write three numbers of tokens"));
   EXPECT_THAT(made([](auto& c) { c.self.normaliser = "hard"; }),
               testing::HasSubstr("model.normaliser is hard"));
+  LanguageModelConfig config = small();
+  config.shared_tokens = "0, 0, 6";
+  EXPECT_THAT(error_of([&] { make(config)->logits(make_batch(pairs, {0}), {}); }),
+              testing::HasSubstr("token 10 shares a vector, and there are 10 tokens"));
   const auto network = make(small());
   const EncodedPair longer{std::vector<int64_t>(7, 4), std::vector<int64_t>(6, 4), {}, true};
   EXPECT_THAT(error_of([&] { network->logits(make_batch({longer}, {0}), {}); }),

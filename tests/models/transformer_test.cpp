@@ -320,6 +320,8 @@ TEST(Transformer, TellsWhatDoesNotFit) {
               testing::HasSubstr("model.gated is true, and model.experts 3"));
   EXPECT_THAT(made([](auto& c) { c.first_norm = c.normalise_first = false; }),
               testing::HasSubstr("model.first_norm is false, and so is model.normalise_first"));
+  EXPECT_THAT(made([](auto& c) { c.shared_tokens = "0, 0, 1"; }),
+              testing::HasSubstr("model.shared_tokens is '0, 0, 1', and model.tied target"));
   EXPECT_THAT(made([](auto& c) { c.scopes = "all; windows:3"; }), testing::HasSubstr("windows:3"));
   EXPECT_THAT(made([](auto& c) { c.scopes = "all", c.self.scope = "causal"; }),
               testing::HasSubstr("model.scope is causal and model.scopes all"));

@@ -93,11 +93,42 @@ TEST(PositionedEmbedding, AddsTheVectorsOfItsPositions) {
   }
 }
 
+// Equal tokens get the gradient that one row in their place would have.
+TEST(PositionedEmbedding, EqualTokensHaveOneGradient) {
+  torch::manual_seed(test::seed());
+  PositionedEmbedding embedding(count, 4,
+                                {.positions = Positions::none, .equal = {{5, 0, 1}, {6, 2}}});
+  embedding.to(torch::kDouble);
+  const Tensor rows = embedding.weight().detach().clone();
+  EXPECT_TRUE(rows[0].equal(rows[5]) && rows[1].equal(rows[5]) && rows[2].equal(rows[6]));
+  EXPECT_FALSE(rows[5].equal(rows[6]));
+  const Tensor factors = torch::randn({count, 4}, torch::kDouble);
+  const Tensor tokens = at::arange(count, at::kLong).unsqueeze(0);
+  // As input, and as the matrix of an output.
+  const Tensor sum = (embedding.forward(tokens, 0, 0, {})[0] * factors).sum() +
+                     (embedding.weight() * factors).sum();
+  sum.backward();
+  const Tensor expected = factors * (std::sqrt(4.0) + 1);
+  for (const std::vector<int64_t>& group : {std::vector<int64_t>{5, 0, 1}, {6, 2}}) {
+    const Tensor whole = expected.index_select(0, at::tensor(group, at::kLong)).sum(0);
+    for (const int64_t token : group) expected[token].copy_(whole);
+  }
+  // Sums of up to six numbers of about 10.
+  EXPECT_TRUE(at::allclose(embedding.weight().grad(), expected, 0, 1e-13));
+  embedding.draw(0.01);
+  EXPECT_TRUE(embedding.weight()[0].equal(embedding.weight()[5]));
+  EXPECT_LT(embedding.weight().abs().max().item<double>(), 0.1);
+}
+
 TEST(PositionedEmbedding, RefusesTokensThatItHasNot) {
   const at::NoGradGuard no_gradient;
   PositionedEmbedding embedding(count, 4, {Positions::none, longest});
   for (const int64_t token : {int64_t{-1}, count})
     EXPECT_THROW(embedding.next(at::tensor({token}, at::kLong), {0}), Error);
+  for (const int64_t token : {int64_t{-1}, count})
+    EXPECT_THROW(PositionedEmbedding(count, 4, {.equal = {{token, 0}}})
+                     .forward(at::zeros({1, 1}, at::kLong), 0, 0, {}),
+                 Error);
 }
 
 }  // namespace positioned_embedding_test

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "attend/nn/attention_trace.h"
 #include "attend/nn/positions.h"
@@ -118,6 +120,27 @@ TEST(TransformerStack, LayersTakeTurnsAndAreGated) {
   }
   expected = norm("norm", expected);
   EXPECT_TRUE(torch::allclose(stack->forward(x, {}, {}, {}), expected, 1e-10, 1e-10));
+}
+
+// Fixed biases have no gradient; other parameters have the same one.
+TEST(TransformerStack, MayKeepItsBiases) {
+  TransformerStackConfig config = small();
+  config.gated = true;
+  config.cross = {{.heads = 2}};
+  const Tensor x = at::linspace(-1, 2, 24, torch::kDouble).view({1, 4, 6});
+  std::map<std::string, Tensor> gradients[2];
+  for (const bool is_fixed : {false, true}) {
+    config.fixed_biases = is_fixed;
+    const auto stack = make(config);
+    stack->forward(x, {}, {x.cos()}, {}).square().sum().backward();
+    for (const auto& item : stack->named_parameters()) {
+      const bool is_bias = item.key().ends_with(".bias");
+      EXPECT_EQ(item.value().grad().defined(), !(is_fixed && is_bias)) << item.key();
+      if (!is_bias) gradients[is_fixed ? 1 : 0][item.key()] = item.value().grad();
+    }
+  }
+  for (const auto& [name, gradient] : gradients[0])
+    EXPECT_TRUE(gradient.equal(gradients[1].at(name))) << name;
 }
 
 TEST(TransformerStack, ExpertsAreNotGated) {
