@@ -292,6 +292,11 @@ TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const 
   return made;
 }
 
+std::string shared_tokens(const FixedTokens& fixed) {
+  return fmt::format("{}, {}, {}", fixed.rows[Vocabulary::padding], fixed.rows[Vocabulary::bos],
+                     fixed.rows[Vocabulary::eos]);
+}
+
 void rename_norms(TensorFile& theirs) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
       {"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};

@@ -30,22 +30,29 @@ int64_t end_of_texts(const PairModel& model, const ExportedTokens& tokens,
   if (!is_one || token_scores.count_nonzero().item<int64_t>() != 1 ||
       (*scores)[Vocabulary::eos].item<double>() != 0)
     fail(
-        "{}: output_bias holds token scores from training, and GPT-2 lacks them; export a model "
-        "without further training",
+        "{}: output_bias holds token scores from training, and GPT-2 lacks them; train a new "
+        "import, which has model.fixed_output_bias = true",
         folder);
   return never.item<int64_t>();
 }
 
-// Finds the tokens by their vectors, which the fixed tokens repeat.
-Ends ends_of(const PairModel& model, const ExportedTokens& tokens, const std::string& folder) {
+// Without model.shared_tokens, finds the tokens by their vectors, which the fixed tokens repeat.
+Ends ends_of(const PairModel& model, const LanguageModelConfig& ours, const ExportedTokens& tokens,
+             const std::string& folder) {
   const int64_t end = end_of_texts(model, tokens, folder);
+  if (const std::vector<int64_t> shared = ours.shared(); !shared.empty()) {
+    if (shared[Vocabulary::eos] != end)
+      fail("{}: model.shared_tokens is {}, and token {} ends answers; write it as the third",
+           folder, in_quotes(ours.shared_tokens), end);
+    return {end, shared[Vocabulary::bos]};
+  }
   const Tensor vectors = model.network->named_parameters()["embedding.tokens.weight"];
   const Tensor theirs = vectors.index_select(0, at::tensor(tokens.vectors, at::kLong));
   const Tensor begins = (theirs == vectors[Vocabulary::bos]).all(1).nonzero();
   if (!theirs[end].equal(vectors[Vocabulary::eos]) || begins.size(0) == 0)
     fail(
         "{}: the end token has different vectors as input and as output after training, and GPT-2 "
-        "has one; export a model without further training",
+        "has one; train a new import, which has model.shared_tokens",
         folder);
   const bool is_end = theirs[end].equal(vectors[Vocabulary::bos]);
   return {end, is_end ? end : begins[0].item<int64_t>()};
@@ -57,7 +64,7 @@ ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder) 
   const ExportedTokens tokens = exported_tokens(model, folder);
   ModelConfig config = model.config;
   const auto& ours = config.of<LanguageModelConfig>();
-  const auto [end, begin] = ends_of(model, tokens, folder);
+  const auto [end, begin] = ends_of(model, ours, tokens, folder);
   ExportedFolder made{.architecture = "GPT2LMHeadModel",
                       .config = {{"architectures", Json::array({"GPT2LMHeadModel"})},
                                  {"model_type", "gpt2"},

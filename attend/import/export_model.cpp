@@ -52,7 +52,7 @@ ExportedFolder exported_folder(const PairModel& model, const std::string& folder
 bool is_elsewhere(std::string_view line) {
   for (const std::string_view key :
        {"word_dropout", "output_dropout", "text_", "unit_length", "prompts", "default_prompt",
-        "pool_prompt", "side_vectors", "overlap"})
+        "pool_prompt", "side_vectors", "overlap", "fixed_", "shared_tokens"})
     if (line.starts_with(key)) return true;
   return false;
 }

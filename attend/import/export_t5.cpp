@@ -79,6 +79,11 @@ ExportedFolder exported_t5(const PairModel& model, const std::string& folder) {
   made.again = read_again(made.config, read_t5);
   set_t5_output(ours.tied, made.again);
   take_fixed_rows(model, tokens, made.again);
+  if (tokens.separate)
+    fail(
+        "{}: the tokens that begin and end answers have vectors of their own after training, and "
+        "{} has one for each token; train a new import, which has model.shared_tokens",
+        folder, made.architecture);
   add_exported(model, tokens, made);
   add_translator_generation(model, std::nullopt, made);
   return made;

@@ -66,8 +66,10 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
 // Error if a tensor that must be zero there became nonzero in training.
 void check_zeros(const std::string& name, const Tensor& ours, const ExportedFolder& made) {
   if (ours.count_nonzero().item<int64_t>() > 0)
-    fail("{} is not 0 after training, and {} lacks it; such models are not exported", name,
-         made.architecture);
+    fail(
+        "{} is not 0 after training, and {} lacks it; train a new import, which has "
+        "model.fixed_biases = true",
+        name, made.architecture);
 }
 
 // Error if training gave tokens scores, which have no tensor there.
@@ -75,9 +77,8 @@ void check_scores(const std::string& name, const Tensor& ours, const ExportedFol
   const Tensor answered = ours.masked_select(ours > never_answered / 2);
   if (made.again.fixed && answered.count_nonzero().item<int64_t>() > 0)
     fail(
-        "{} holds token scores from training, and {} lacks them; set model.fixed_output_bias = "
-        "true "
-        "in training",
+        "{} holds token scores from training, and {} lacks them; train a new import, which has "
+        "model.fixed_output_bias = true",
         name, made.architecture);
 }
 

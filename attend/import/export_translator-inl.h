@@ -26,7 +26,8 @@ int64_t id_of(const std::vector<std::string>& tokens, std::string_view token,
 // our EOS replaces it. `others` are never answered, too. Error if there is not one such token.
 int64_t end_of_answers(const PairModel& model, const std::set<int64_t>& others,
                        const std::string& folder);
-// Returns the first of these tokens that has the vector of our BOS; the first one if none has.
+// Returns the token that shares its vector with our BOS. Without model.shared_tokens it is the
+// first of `tokens` with an equal vector; the first one if none has.
 int64_t begin_of_answers(const PairModel& model, const std::vector<int64_t>& tokens);
 
 // Returns the keys of config.json that translators with the layers of BART have.
@@ -34,8 +35,8 @@ Json translator_config(const char* architecture, const char* type, const Transfo
                        int64_t tokens);
 
 // Chooses the rows of our tables for sources, answers and the output, by the fixed tokens of
-// `made.again`. `tokens.separate` says whether they have different vectors after training, so that
-// encoder, decoder and output need tables of their own.
+// `made.again`. `tokens.separate` says whether they have different vectors after training without
+// model.shared_tokens, so that encoder, decoder and output need tables of their own.
 void take_fixed_rows(const PairModel& model, ExportedTokens& tokens, const ForeignModel& again);
 
 // Sets model.tied of a T5 that answers, and the rows of its tensors.

@@ -94,6 +94,9 @@ int64_t end_of_answers(const PairModel& model, const std::set<int64_t>& others,
 }
 
 int64_t begin_of_answers(const PairModel& model, const std::vector<int64_t>& tokens) {
+  ModelConfig config = model.config;
+  if (const auto shared = config.of<TransformerConfig>().shared(); !shared.empty())
+    return shared[Vocabulary::bos];
   const Tensor vectors = token_vectors(model);
   for (const int64_t token : tokens)
     if (vectors[first_own_token + token].equal(vectors[Vocabulary::bos])) return token;
@@ -138,11 +141,12 @@ void take_fixed_rows(const PairModel& model, ExportedTokens& tokens, const Forei
   if (begin == fixed.rows[Vocabulary::padding]) put(tokens.vectors, begin, Vocabulary::bos);
   tokens.answers = tokens.vectors;
   put(tokens.answers, begin, Vocabulary::bos);
-  const Tensor vectors = token_vectors(model);
   ModelConfig config = model.config;
+  const auto& ours = config.of<TransformerConfig>();
+  if (!ours.shared().empty()) return;
+  const Tensor vectors = token_vectors(model);
   tokens.separate = differ(vectors, tokens.vectors, tokens.answers) ||
-                    (shares_output(config.of<TransformerConfig>().tied) &&
-                     differ(vectors, tokens.vectors, tokens.outputs));
+                    (shares_output(ours.tied) && differ(vectors, tokens.vectors, tokens.outputs));
 }
 
 void add_translator_generation(const PairModel& model, std::optional<int64_t> first,

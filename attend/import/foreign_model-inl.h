@@ -63,6 +63,9 @@ struct FixedTokens {
   std::array<std::optional<int64_t>, 4> scores = {};
 };
 
+// Returns model.shared_tokens, so that each foreign token keeps one vector in training.
+std::string shared_tokens(const FixedTokens& fixed);
+
 // Files that split texts.
 enum class TokenizerFiles {
   one,    // tokenizer.json, or older files

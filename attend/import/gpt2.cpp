@@ -79,7 +79,8 @@ void read_layers(const JsonPosition& config, LanguageModelConfig& ours) {
   ours.attention_dropout = real_in(config, "attn_pdrop", 0.1, 0, max_dropout);
   ours.positions = Positions::learned;
   ours.scale_embedding = false;
-  ours.output_bias = true;  // EOS replaces their end token in answers
+  // EOS replaces their end token in answers.
+  ours.output_bias = ours.fixed_output_bias = true;
   ours.start = false;
 }
 
@@ -110,6 +111,7 @@ ForeignModel read_gpt2(const JsonPosition& config) {
   const int64_t begin =
       config.has("bos_token_id") ? token_in(config, "bos_token_id", model.tokens) : end;
   model.fixed = {.rows = {end, begin, end, end}, .scores = {{{}, {}, end, {}}}};
+  ours.shared_tokens = shared_tokens(*model.fixed);
   model.older = {.special = {.unknown = "<|endoftext|>"}};
   return model;
 }

@@ -3,6 +3,7 @@
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/export_translator-inl.h"
 #include "attend/import/foreign_model-inl.h"
+#include "attend/import/translator_layers-inl.h"
 #include "attend/models/embedder.h"
 #include "attend/models/transformer_config.h"
 
@@ -12,7 +13,8 @@ namespace {
 using Use = TensorUse;
 
 constexpr const char* t5_embedding = "source_embedding.tokens.weight";
-constexpr const char* output_weight = "lm_head.weight";
+constexpr const char *output_weight = "lm_head.weight",
+                     *decoder_tokens = "decoder.embed_tokens.weight";
 
 struct T5Architecture {
   std::string name;
@@ -120,7 +122,7 @@ constexpr const char* cross_bias =
 
 // Rows of the encoder without a decoder, which files may have.
 std::vector<TensorRow> encoder_tensors(const EmbedderConfig& ours, int64_t decoder_layers) {
-  std::vector<TensorRow> rest = {{"decoder.embed_tokens.weight"}, {output_weight}, {cross_bias}};
+  std::vector<TensorRow> rest = {{decoder_tokens}, {output_weight}, {cross_bias}};
   add_stack({"decoder", "", decoder_layers, /*reads_source=*/true}, ours, rest);
   std::vector<TensorRow> rows = {
       {"shared.weight", "encoder.input.weight", Use::token_rows},
@@ -132,10 +134,9 @@ std::vector<TensorRow> encoder_tensors(const EmbedderConfig& ours, int64_t decod
 }
 
 std::vector<TensorRow> t5_tensors(const TransformerConfig& ours) {
-  std::vector<TensorRow> rows = {
-      {"shared.weight", t5_embedding, Use::token_rows},
-      {"encoder.embed_tokens.weight", t5_embedding, Use::repeated},
-      {"decoder.embed_tokens.weight", t5_embedding, Use::repeated_answers}};
+  std::vector<TensorRow> rows = {{"shared.weight", t5_embedding, Use::token_rows},
+                                 {"encoder.embed_tokens.weight", t5_embedding, Use::repeated},
+                                 {decoder_tokens, t5_embedding, Use::repeated_answers}};
   add_stack({"encoder", "encoder", ours.encoder_layers, /*reads_source=*/false}, ours, rows);
   add_stack({"decoder", "decoder", ours.decoder_layers, /*reads_source=*/true}, ours, rows);
   // Files of 2019 have it; nothing reads it.
@@ -192,6 +193,7 @@ void read_t5_layers(const JsonPosition& config, const char* feed_forward, Layers
   read_buckets(config, ours);
   read_feed_forward(config, feed_forward, ours);
   ours.norm = NormKind::rms;
+  ours.fixed_biases = true;
   ours.positions = Positions::none;
 }
 
@@ -225,11 +227,15 @@ namespace {
 
 // Newer versions of transformers call every output tied, and read another tensor all the same.
 void complete_output(const TensorFile& theirs, ForeignModel& model) {
-  const auto output = theirs.tensors.find(output_weight);
-  const auto shared = theirs.tensors.find("shared.weight");
-  const bool is_own = output != theirs.tensors.end() && shared != theirs.tensors.end() &&
-                      !output->second.equal(shared->second);
+  const auto find = [&](const char* name) {
+    const auto found = theirs.tensors.find(name);
+    return found == theirs.tensors.end() ? at::Tensor() : found->second;
+  };
+  const at::Tensor shared = find("shared.weight");
+  const bool is_own = has_another_table(shared, find(output_weight));
   set_t5_output(is_own ? Tied::inputs : Tied::all, model);
+  if (has_another_table(shared, find(decoder_tokens)))
+    model.config.of<TransformerConfig>().shared_tokens.clear();
 }
 
 // Reads a translator, with its fixed tokens.
@@ -241,7 +247,8 @@ void read_t5_translator(const JsonPosition& config, const char* feed_forward, Fo
   ours.encoder_layers = encoder_layers_in(config);
   ours.decoder_layers = decoder_layers_in(config);
   ours.scale_embedding = false;
-  ours.output_bias = true;  // tokens that are never answered
+  // For tokens that are never answered.
+  ours.output_bias = ours.fixed_output_bias = true;
   ours.maximum_source_length = longest_source;
   set_t5_output(config.flag("tie_word_embeddings", true) ? Tied::all : Tied::inputs, model);
   model.complete = complete_output;
@@ -256,6 +263,7 @@ void read_t5_translator(const JsonPosition& config, const char* feed_forward, Fo
     config.member("vocab_size").refuse("is {}, too few for the special tokens", model.tokens);
   // Padding may be answered, as any token.
   model.fixed = {.rows = {padding, begin, end, end}, .scores = {{{}, {}, end, {}}}};
+  ours.shared_tokens = shared_tokens(*model.fixed);
 }
 
 ForeignModel read_t5_like(const JsonPosition& config, const std::vector<T5Architecture>& classes,

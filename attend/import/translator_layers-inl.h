@@ -28,6 +28,9 @@ void add_translator_output(const TensorRow& biases, ForeignModel& model);
 void add_translator_part(const std::string& theirs, const std::string& ours,
                          std::vector<TensorRow>& rows);
 
+// Whether both tensors are defined and differ.
+bool has_another_table(const at::Tensor& shared, const at::Tensor& other);
+
 // Reads the sizes of the vocabulary and the tokens that begin and end answers. An answer begins
 // with `decoder_start_token_id`, or, if it is missing, with `usual_begin`, a key. Error if padding
 // ends answers.

@@ -32,7 +32,29 @@ int64_t size_of_both(const JsonPosition& config, const char* encoder, const char
   return size;
 }
 
+constexpr const char *their_shared = "shared.weight",
+                     *their_answers = "decoder.embed_tokens.weight",
+                     *their_output = "lm_head.weight";
+
+// Tables of their own may hold other vectors of the tokens that begin and end answers.
+void complete_tables(const TensorFile& theirs, ForeignModel& model) {
+  const auto find = [&](const std::string& name) {
+    const auto found = theirs.tensors.find(model.prefix + name);
+    const auto bare = theirs.tensors.find(name);
+    if (found != theirs.tensors.end()) return found->second;
+    return bare == theirs.tensors.end() ? at::Tensor() : bare->second;
+  };
+  if (has_another_table(find(their_shared), find(their_answers)) ||
+      has_another_table(find(their_shared), find(their_output)))
+    model.config.of<TransformerConfig>().shared_tokens.clear();
+}
+
 }  // namespace
+
+bool has_another_table(const at::Tensor& shared, const at::Tensor& other) {
+  return shared.defined() && other.defined() &&
+         (shared.scalar_type() != other.scalar_type() || !shared.equal(other));
+}
 
 std::vector<ConfigKey> with_translator_keys(const std::vector<ConfigKey>& own) {
   std::vector<ConfigKey> all = {{"d_model"},
@@ -67,10 +89,9 @@ void add_translator_part(const std::string& theirs, const std::string& ours,
 }
 
 std::vector<TensorRow> translator_tensors(const TransformerConfig& ours) {
-  std::vector<TensorRow> rows = {
-      {"shared.weight", shared_weight, Use::token_rows},
-      {"encoder.embed_tokens.weight", shared_weight, Use::repeated},
-      {"decoder.embed_tokens.weight", shared_weight, Use::repeated_answers}};
+  std::vector<TensorRow> rows = {{their_shared, shared_weight, Use::token_rows},
+                                 {"encoder.embed_tokens.weight", shared_weight, Use::repeated},
+                                 {their_answers, shared_weight, Use::repeated_answers}};
   std::vector<LayerPart> parts = {
       {"self_attn.q_proj", "self.query"},    {"self_attn.k_proj", "self.key"},
       {"self_attn.v_proj", "self.value"},    {"self_attn.out_proj", "self.output"},
@@ -88,7 +109,7 @@ std::vector<TensorRow> translator_tensors(const TransformerConfig& ours) {
 }
 
 void add_translator_output(const TensorRow& biases, ForeignModel& model) {
-  model.output = "lm_head.weight";
+  model.output = their_output;
   model.tensors.push_back({model.output, shared_weight, Use::repeated_outputs});
   model.tensors.push_back(biases);
   model.head_tensors = 2;
@@ -125,6 +146,8 @@ void read_translator_tokens(const JsonPosition& config, const char* usual_begin,
         .refuse("is the padding token, {}, which never ends an answer", end);
   model.tied = config.flag("tie_word_embeddings", true);
   model.fixed = {.rows = {padding, begin, end, end}, .scores = {{{}, {}, end, {}}}};
+  model.config.of<TransformerConfig>().shared_tokens = shared_tokens(*model.fixed);
+  model.complete = complete_tables;
 }
 
 }  // namespace attend::internal

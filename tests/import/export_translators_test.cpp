@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "attend/base/error.h"
 #include "attend/import/export_model.h"
@@ -19,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr const char *marian = "MarianMTModel", *t5 = "T5ForConditionalGeneration",
                      *nllb = "M2M100ForConditionalGeneration",
-                     *mbart = "MBartForConditionalGeneration";
+                     *mbart = "MBartForConditionalGeneration", *gpt2 = "GPT2LMHeadModel";
 
 // NLLB's model with the tokenizer of M2M100.
 ForeignFolder m2m100() {
@@ -44,12 +46,25 @@ std::vector<ForeignFolder> translators() {
           ForeignFolder(mbart)};
 }
 
+using Change = std::function<void(std::map<std::string, at::Tensor>&)>;
+
+// Changes the folder as if an earlier version had imported it.
+void make_older(const std::string& folder) {
+  const std::string path = folder + "/config.toml";
+  std::istringstream lines(contents(path));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("fixed_biases") && !line.starts_with("shared_tokens"))
+      kept += line + "\n";
+  std::ofstream(path) << kept;
+}
+
 // An imported folder, and its export after a change of the weights.
 struct Exported {
-  explicit Exported(const ForeignFolder& given,
-                    const std::function<void(std::map<std::string, at::Tensor>&)>& change = {}) {
+  explicit Exported(const ForeignFolder& given, const Change& change = {}, bool is_older = false) {
     given.write(folder / "theirs");
     import_model(folder / "theirs", folder / "ours");
+    if (is_older) make_older(folder / "ours");
     if (change) {
       TensorFile weights = read_safetensors(folder / "ours/weights.safetensors");
       for (auto& [name, tensor] : weights.tensors) tensor = tensor.clone();
@@ -84,8 +99,12 @@ std::set<std::string> names_of(const std::map<std::string, at::Tensor>& tensors)
 }
 
 TEST(ExportedTranslators, AreWhatWasImported) {
-  for (const ForeignFolder& foreign : translators()) {
+  std::vector<ForeignFolder> all = translators();
+  all.emplace_back(gpt2);
+  for (const ForeignFolder& foreign : all) {
     const Exported exported(foreign);
+    EXPECT_EQ(names_of(Exported(foreign, {}, /*is_older=*/true).tensors()),
+              names_of(foreign.tensors));
     EXPECT_EQ(exported.made.architecture, foreign.files["config.json"]["architectures"][0]);
     const auto found = exported.tensors();
     EXPECT_EQ(names_of(found), names_of(foreign.tensors)) << exported.made.architecture;
@@ -140,16 +159,49 @@ TEST(ExportedTranslators, HaveTheLengthsOfTheirSearch) {
   }
 }
 
-// Training gives the tokens that begin and end answers vectors of their own. Marian has vectors of
-// its own for padding, which begins answers.
+// The vectors of a source, of answers and of the output stay one table, because tokens that begin
+// and end answers share theirs.
+TEST(ExportedTranslators, HaveOneTableAfterTraining) {
+  std::vector<ForeignFolder> all = translators();
+  all.emplace_back(gpt2);
+  for (const ForeignFolder& foreign : all) {
+    const bool is_lm = foreign.files["config.json"]["model_type"] == "gpt2";
+    const char *ours = is_lm ? "embedding.tokens.weight" : "source_embedding.tokens.weight",
+               *theirs = is_lm                                       ? "transformer.wte.weight"
+                         : foreign.tensors.contains("shared.weight") ? "shared.weight"
+                                                                     : "model.shared.weight";
+    const at::Tensor before = foreign.tensors.at(theirs);
+    const at::Tensor steps =
+        at::arange(1, before.size(0) + 1, before.options()).unsqueeze(1).expand_as(before) / 64;
+    const Exported exported(foreign, [&](std::map<std::string, at::Tensor>& weights) {
+      at::Tensor& rows = weights.at(ours);
+      // Our fixed tokens change with the tokens of equal vectors.
+      constexpr int64_t fixed = Vocabulary::unknown + 1;
+      for (int64_t row = 0; row < fixed; ++row)
+        rows[row] += steps[(before == rows[row]).all(1).nonzero()[0].item<int64_t>()];
+      rows.slice(0, fixed) += steps;
+    });
+    EXPECT_EQ(names_of(exported.tensors()), names_of(foreign.tensors))
+        << exported.made.architecture;
+    EXPECT_TRUE(exported.tensors().at(theirs).equal(before + steps)) << exported.made.architecture;
+    EXPECT_NE(exported.document("config.json").value("tie_word_embeddings", true), false);
+    exported.expect_same_after_import();
+  }
+}
+
+// Without model.shared_tokens, training gives the tokens that begin and end answers vectors of
+// their own. Marian has vectors of its own for padding, which begins answers.
 TEST(ExportedTranslators, HaveSeparateTablesAfterTraining) {
   for (const ForeignFolder& foreign :
        {ForeignFolder(marian), ForeignFolder(nllb), m2m100(), ForeignFolder(mbart)}) {
-    const Exported exported(foreign, [](std::map<std::string, at::Tensor>& weights) {
-      at::Tensor& tokens = weights["source_embedding.tokens.weight"];
-      for (const int64_t id : {Vocabulary::bos, Vocabulary::eos})
-        tokens[id] += 0.25 * static_cast<double>(id);
-    });
+    const Exported exported(
+        foreign,
+        [](std::map<std::string, at::Tensor>& weights) {
+          at::Tensor& tokens = weights["source_embedding.tokens.weight"];
+          for (const int64_t id : {Vocabulary::bos, Vocabulary::eos})
+            tokens[id] += 0.25 * static_cast<double>(id);
+        },
+        /*is_older=*/true);
     const auto tensors = exported.tensors();
     const json config = exported.document("config.json");
     const at::Tensor shared = tensors.at("model.shared.weight"),
@@ -188,6 +240,24 @@ TEST(ExportedTranslators, RefuseScoresThatTheirClassLacks) {
     EXPECT_THAT(message, HasSubstr("output_bias holds token scores from training"));
     EXPECT_THAT(message, HasSubstr("model.fixed_output_bias = true"));
   }
+}
+
+// Folders of earlier versions change in training what the foreign classes lack.
+TEST(ExportedTranslators, RefuseOlderFoldersAfterTraining) {
+  const auto refusal = [](const char* name, const Change& change) {
+    return test::error_of([&] { Exported(ForeignFolder(name), change, /*is_older=*/true); });
+  };
+  EXPECT_THAT(refusal(t5, [](auto& all) { all["encoder.layer0_self.query.bias"][0] = 1; }),
+              HasSubstr("is not 0 after training, and T5ForConditionalGeneration lacks it; train a "
+                        "new import, which has model.fixed_biases = true"));
+  for (const int64_t id : {Vocabulary::bos, Vocabulary::eos}) {
+    EXPECT_THAT(refusal(t5, [&](auto& all) { all["source_embedding.tokens.weight"][id] += 1; }),
+                HasSubstr("train a new import, which has model.shared_tokens"));
+    EXPECT_THAT(refusal(gpt2, [&](auto& all) { all["embedding.tokens.weight"][id] += 1; }),
+                HasSubstr("train a new import, which has model.shared_tokens"));
+  }
+  EXPECT_THAT(refusal(gpt2, [](auto& all) { all["output_bias"][9] = 0.5; }),
+              HasSubstr("output_bias holds token scores from training"));
 }
 
 }  // namespace export_translators_test
