@@ -14,8 +14,8 @@ from pretrained_languages import LANGUAGE_FAMILIES, drawn_model, language_tokeni
 from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
                                draw_weights, drawn_texts, sources_of)
 from pretrained_t5 import T5_FAMILIES, answered, drawn_t5, sentinel_tokenizer
-from pretrained_texts import difference, encoded
-from pretrained_translators import (TRANSLATORS, drawn_translator, logs_of, names_of, translated,
+from pretrained_texts import continued_differ, difference, encoded, losses_differ, shown
+from pretrained_translators import (TRANSLATORS, drawn_translator, given_differ, logs_of, names_of, translated,
                                     translating_tokenizer)
 
 LABELS = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
@@ -120,18 +120,20 @@ def answers_differ(program, folder, out, texts, names, tokens=8):
     return worst
 
 
-def trained(program, folder):
-    """The folder of an imported translator after further training."""
-    pairs, out = program.folder / "training.tsv", program.folder / f"tuned{program.count}"
-    pairs.write_text("".join(f"{text}\t{text[::-1]}\n" for text in drawn_texts(40, 3, 12)))
-    program.run("train", "--data", pairs, "--init", folder, "--out", out, "--set", "train.epochs=2", "--set",
-                "train.learning_rate=0.01", "--set", "train.replicas=1")
-    return out
+def trained_export(program, folder, kind="pairs"):
+    """The folder of an imported model after further training on pairs or a text, its export and the class of it."""
+    texts = drawn_texts(40, 3, 12)
+    data = program.folder / ("training.tsv" if kind == "pairs" else "training.txt")
+    data.write_text("".join(f"{text}\t{text[::-1]}\n" if kind == "pairs" else f"{text}\n" for text in texts))
+    tuned, out = (program.folder / f"{name}{program.count}-{kind}" for name in ("tuned", "tuned-written"))
+    program.run("train", "--data", data, "--init", folder, "--out", tuned, "--set", "train.epochs=2", "--set",
+                "train.learning_rate=0.003", "--set", "train.replicas=1")
+    return tuned, out, program.run("export", tuned, "--out", out).split()[-1]
 
 
-def exported_rows(program, name, model, tokenizer, names):
+def exported_rows(program, name, model, tokenizer, names, longest=12):
     """Rows of the export of an imported translator: answers to given translations, and its own by `generate`."""
-    texts = drawn_texts(20, 2, 12)
+    texts = drawn_texts(20, 2, longest)
     out, written, again = exported(program, model, tokenizer)
     splitters = (transformers.AutoTokenizer.from_pretrained(out), tokenizer)
     folder = program.folder / f"ours{program.count}"
@@ -140,13 +142,56 @@ def exported_rows(program, name, model, tokenizer, names):
     return [(model.config.model_type, written, f"{what}; {name}", worst) for what, worst in differences.items()]
 
 
-def trained_row(program, name, model):
+def trained_row(program, name, model, names=names_of, longest=12):
     """A row of an export after training of the model of exported_rows()."""
-    tuned = trained(program, program.folder / f"ours{program.count}")
-    out = program.folder / f"tuned-written{program.count}"
-    written = program.run("export", tuned, "--out", out).split()[-1]
+    tuned, out, written = trained_export(program, program.folder / f"ours{program.count}")
     return (model.config.model_type, written, f"answers of an export after training; {name}",
-            answers_differ(program, tuned, out, drawn_texts(20, 2, 12), names_of))
+            answers_differ(program, tuned, out, drawn_texts(20, 2, longest), names))
+
+
+def given_row(program, name, model):
+    """A row of given answers, for the export of trained_row()."""
+    tuned, out = (program.folder / f"{each}{program.count}-pairs" for each in ("tuned", "tuned-written"))
+    again = transformers.AutoModelForSeq2SeqLM.from_pretrained(out).eval().double()
+    return (model.config.model_type, type(again).__name__, f"nats a token of given answers after training; {name}",
+            given_differ(program, tuned, again, transformers.AutoTokenizer.from_pretrained(out),
+                         drawn_texts(20, 2, 12)))
+
+
+def t5_export_rows(program):
+    rows = []
+    for family in T5_FAMILIES:
+        tokenizer = sentinel_tokenizer(program.folder / f"written-spiece{program.count}")
+        model = drawn_t5(tokenizer, family)
+        rows += [*exported_rows(program, family[0], model, tokenizer, answered),
+                 trained_row(program, family[0], model, answered), given_row(program, family[0], model)]
+    # The bytes of longer texts sum up more rounding of float32 than the bar.
+    name, tokenizer, longest = "ByT5's tokens", transformers.ByT5Tokenizer(), 4
+    model = drawn_t5(tokenizer, T5_FAMILIES[3], vocab_size=len(tokenizer))
+    return rows + [*exported_rows(program, name, model, tokenizer, spelled_names, longest),
+                   trained_row(program, name, model, spelled_names, longest), given_row(program, name, model)]
+
+
+def spelled_names(tokenizer, ids):
+    return shown(tokenizer, tokenizer.convert_ids_to_tokens(ids))
+
+
+def continuing_export_rows(program):
+    """Rows of exports of GPT-2 after training on pairs and on a text."""
+    rows = []
+    for name, make_config, values, make_tokenizer in CONTINUING:
+        tokenizer = make_tokenizer()
+        model = draw_weights(getattr(transformers, name + "LMHeadModel")(
+            make_config(vocab_size=len(tokenizer) + 3, **values)), 4)
+        folder, texts = program.imported(model, tokenizer), drawn_texts(20, 2, 12)
+        for kind in ("pairs", "text"):
+            tuned, out, written = trained_export(program, folder, kind)
+            again = transformers.AutoModelForCausalLM.from_pretrained(out).eval().double()
+            splitter = transformers.AutoTokenizer.from_pretrained(out)
+            for what, differ in (("continuations", continued_differ), ("nats a token of a text", losses_differ)):
+                rows.append((model.config.model_type, written, f"{what} of an export after training on {kind}",
+                             differ(program, tuned, again, splitter, texts)))
+    return rows
 
 
 def translator_export_rows(program):
@@ -160,13 +205,10 @@ def translator_export_rows(program):
         model = drawn_model(tokenizer, family)
         model.generation_config.forced_bos_token_id = token_of(tokenizer, family[6])
         rows += [*exported_rows(program, family[0], model, tokenizer, names_of), trained_row(program, family[0], model)]
-    for family in T5_FAMILIES:
-        tokenizer = sentinel_tokenizer(program.folder / f"written-spiece{program.count}")
-        rows += exported_rows(program, family[0], drawn_t5(tokenizer, family), tokenizer, answered)
     return rows
 
 
 def export_rows(program, images):
     rows = [text_row(program, family, kind, more) for family, kinds, more in EXPORTS for kind in kinds]
     rows += [image_row(program, family, images) for family in IMAGE_FAMILIES]
-    return rows + translator_export_rows(program)
+    return rows + translator_export_rows(program) + t5_export_rows(program) + continuing_export_rows(program)

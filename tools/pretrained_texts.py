@@ -67,10 +67,13 @@ def behind(model, tokenizer, text, answer):
 
 
 def continuations_differ(program, model, tokenizer, texts, beam=1):
-    """Compares log probabilities; the best answers must be equal."""
+    return continued_differ(program, program.imported(model, tokenizer), model, tokenizer, texts, beam)
+
+
+def continued_differ(program, folder, model, tokenizer, texts, beam=1):
+    """Compares log probabilities of continuations by a model folder; the best ones must be equal."""
     worst, tokens = 0, 12
-    lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details", "--beam", str(beam),
-                          "--maximum-length", str(tokens))
+    lines = program.lines("predict", folder, texts, "--details", "--beam", str(beam), "--maximum-length", str(tokens))
     for text, line in zip(texts, lines):
         answer = continued(model, tokenizer, text, tokens, beam)
         found = line["predictions"][0]
@@ -124,12 +127,15 @@ def contacts_differ(program, model, tokenizer, texts):
 
 
 def texts_differ(program, model, tokenizer, texts):
+    return losses_differ(program, program.imported(model, tokenizer), model, tokenizer, texts)
+
+
+def losses_differ(program, folder, model, tokenizer, texts):
     """Compares the mean of nats per token of a text of several lines, which starts with the special token."""
     text = "\n".join(texts) + "\n\n  end\n"
     path = program.folder / "text.txt"
     path.write_text(text)
-    out = program.imported(model, tokenizer)
-    ours = json.loads(program.run("evaluate", out, "--data", path, "--json"))["window_loss"]
+    ours = json.loads(program.run("evaluate", folder, "--data", path, "--json"))["window_loss"]
     ids = torch.tensor([tokenizer.eos_token_id] + tokenizer(text)["input_ids"])
     most = model.config.max_position_embeddings
     nats = 0

@@ -111,12 +111,15 @@ def translations_differ(program, model, tokenizer, texts, beam=1, names=names_of
 
 
 def references_differ(program, model, tokenizer, texts):
+    return given_differ(program, program.imported(model, tokenizer), model, tokenizer, texts)
+
+
+def given_differ(program, folder, model, tokenizer, texts):
     """Compares the mean of nats per token of given translations, split by the tokenizer of targets."""
     targets = [text.upper() for text in reversed(texts)]
     path = program.folder / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in zip(texts, targets)))
-    out = program.imported(model, tokenizer)
-    ours = json.loads(program.run("evaluate", out, "--data", path, "--json", "--metric", "perplexity"))
+    ours = json.loads(program.run("evaluate", folder, "--data", path, "--json", "--metric", "perplexity"))
     nats = count = 0
     for source, target in zip(texts, targets):
         ids = torch.tensor(tokenizer(text_target=target).input_ids)
