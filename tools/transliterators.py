@@ -13,6 +13,7 @@ not compared: the package's search also returns answers that are not finished, w
 import argparse
 import json
 import lzma
+import math
 import pathlib
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def answers(program, model, words):
     if done.returncode != 0:
         sys.exit(done.stderr)
     found = [json.loads(line)["predictions"][0] for line in done.stdout.splitlines()]
-    return [(each["target"], 2.718281828459045 ** each["log_probability"]) for each in found]
+    return [(each["target"], math.exp(each["log_probability"])) for each in found]
 
 
 def read_words(path, step):
