@@ -156,6 +156,7 @@ std::vector<std::vector<int64_t>> TokenTables::equal_tokens() const {
     group.push_back(static_cast<int64_t>(fixed));
   }
   std::vector<std::vector<int64_t>> groups;
+  groups.reserve(by_token.size());
   for (const auto& [token, group] : by_token) groups.push_back(group);
   return groups;
 }
