@@ -19,8 +19,9 @@ void add_export_command(CLI::App& app) {
       "  attend train --data reviews.tsv --init minilm --out reviews ...\n"
       "  attend export reviews --out reviews-bert\n"
       "Types: embedder, encoder, classifier and tagger with data.source_units = tokenizer, as\n"
-      "BERT or ModernBERT; vit; lm if it was imported from GPT-2; transformer if it was imported\n"
-      "from Marian, M2M100, NLLB or mBART-50, also after training, or from T5.\n"
+      "the class of transformers that has their layers; vit; lm if it was imported from GPT-2;\n"
+      "transformer if it was imported from Marian, M2M100, NLLB, mBART-50 or T5. All may be\n"
+      "trained.\n"
       "If the format lacks a setting of the model, the command names it and writes nothing.");
   command->callback([folder, out] {
     const ExportedModel made = export_model(*folder, *out);
