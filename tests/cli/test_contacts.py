@@ -44,7 +44,7 @@ class Planted(program.Case):
             text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stderr)
         told = re.fullmatch(r"12 strongest attentions that are contacts: (\S+) by the mean of 50 maps, "
-                            r"(\S+) by each alone, 0\.010 by chance\n", run.stdout)
+                            r"(\S+) by each map, 0\.010 by chance\n", run.stdout)
         self.assertTrue(told, run.stdout)
         self.assertGreaterEqual(float(told[1]), 0.9)
         self.assertGreaterEqual(float(told[2]), 0.9)
