@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # netra-transliterate writes Khmer words by beam search, with a beam of 3 by default. One would guess that a search
-# returns answers that the model has ended. Its search also compares the hypotheses of the last step that have no end
-# yet. A hypothesis is more probable than any of its continuations, so the default answer to some words is the beginning
-# of the answer of greedy search, without its last letter.
+# returns answers that the model has ended. The search also compares hypotheses that have no end yet. A hypothesis is
+# more probable than its continuations. So the default answer to some words is the beginning of the answer of greedy
+# search, without the last letter.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python tensorflow-cpu==2.20.0 keras==3.15.1 khmerspell==0.1.1 Levenshtein==0.27.5 flask==3.1.3 \
   netra-transliterate==1.0.1 numpy==2.4.6

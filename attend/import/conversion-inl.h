@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "attend/files/safetensors.h"
 #include "attend/import/foreign_model-inl.h"
@@ -22,6 +23,9 @@ constexpr double never_answered = -1e4;
 TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
                      const FixedTokens& fixed, const std::vector<ForeignClass>& other_heads,
                      const std::string& folder, Notes& notes);
+
+// Returns these rows of theirs, which our fixed tokens get, and then all of theirs.
+at::Tensor with_fixed_rows(const at::Tensor& theirs, const std::vector<int64_t>& rows);
 
 // Renames tensors of files that were converted from TensorFlow: LayerNorm.gamma and .beta become
 // weight and bias.

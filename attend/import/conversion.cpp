@@ -297,6 +297,10 @@ std::string shared_tokens(const FixedTokens& fixed) {
                      fixed.rows[Vocabulary::eos]);
 }
 
+Tensor with_fixed_rows(const Tensor& theirs, const std::vector<int64_t>& rows) {
+  return at::cat({theirs.index_select(0, at::tensor(rows, at::kLong)), theirs});
+}
+
 void rename_norms(TensorFile& theirs) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
       {"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};

@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -196,11 +195,6 @@ void place_gru(NamedTensors& ours, const Weights& theirs, const std::string& gru
   place(ours.at(name + "bias_hh" + suffix), biases[1], gate_order);
 }
 
-// Rows of theirs for our fixed tokens, then all of theirs.
-Tensor with_fixed(const Tensor& theirs, const std::array<int64_t, fixed_token_count>& rows) {
-  return at::cat({theirs.index_select(0, at::tensor(rows, at::kLong)), theirs});
-}
-
 // P and p of the annotations' projection P a + p, [units, annotation] and [units].
 std::pair<Tensor, Tensor> projection(const Weights& theirs) {
   const KerasLayers& layers = theirs.layers();
@@ -282,13 +276,13 @@ void place_tokens(NamedTensors& ours, const Weights& theirs, const KerasSide& so
   check(targets, target, "target");
   check(scores, target, "answer");
   const int64_t unknown = source.id_of(source.unknown).value_or(padding_token);
-  const std::array<int64_t, fixed_token_count> rows = {padding_token, begin, end, padding_token};
+  const std::vector<int64_t> rows = {padding_token, begin, end, padding_token};
   place(ours.at("source_embedding.weight"),
-        with_fixed(sources, {padding_token, padding_token, padding_token, unknown}));
-  place(ours.at("target_embedding.weight"), with_fixed(targets, rows));
+        with_fixed_rows(sources, {padding_token, padding_token, padding_token, unknown}));
+  place(ours.at("target_embedding.weight"), with_fixed_rows(targets, rows));
   // Columns of scores: the decoder's state, then the projected context.
-  place(ours.at("output.weight"), with_fixed(scores, rows));
-  Tensor bias = with_fixed(theirs.variable(layers.output, 1, 1), rows);
+  place(ours.at("output.weight"), with_fixed_rows(scores, rows));
+  Tensor bias = with_fixed_rows(theirs.variable(layers.output, 1, 1), rows);
   // EOS replaces their end.
   for (const int64_t id :
        {Vocabulary::padding, Vocabulary::bos, Vocabulary::unknown, fixed_token_count + end})

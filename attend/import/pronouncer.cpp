@@ -129,19 +129,14 @@ PairModel described(const NamedTensors& theirs, const TextTokenizer& tokenizer,
   return model;
 }
 
-// Rows of theirs for our fixed tokens, then all of theirs.
-Tensor with_fixed(const Tensor& theirs, const std::vector<int64_t>& fixed) {
-  return at::cat({theirs.index_select(0, at::tensor(fixed, at::kLong)), theirs});
-}
-
 Tensor made_of(const Tensor& theirs, ArrayUse use) {
   switch (use) {
     case ArrayUse::letter_rows:
-      return with_fixed(theirs, std::vector<int64_t>(4, unknown_letter));
+      return with_fixed_rows(theirs, std::vector<int64_t>(4, unknown_letter));
     case ArrayUse::phoneme_rows:
-      return with_fixed(theirs, {0, first_phoneme, last_phoneme, 1});
+      return with_fixed_rows(theirs, {0, first_phoneme, last_phoneme, 1});
     case ArrayUse::phoneme_scores: {
-      Tensor made = with_fixed(theirs, {0, first_phoneme, last_phoneme, 1});
+      Tensor made = with_fixed_rows(theirs, {0, first_phoneme, last_phoneme, 1});
       // EOS replaces their end token.
       for (const int64_t id : {Vocabulary::padding, Vocabulary::bos, Vocabulary::unknown,
                                Vocabulary::unknown + 1 + last_phoneme})

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -50,8 +51,14 @@ inline constexpr NormaliserChoice kNormalisers[] = {
     {"entmax-1.2, ..", Normaliser::entmax, false, 1.2},
     {"softpick", Normaliser::softpick},
     {"top 5", Normaliser::top_k, false, 0, 5},
+};
+
+inline constexpr NormaliserChoice kLaterNormalisers[] = {
     {"stick-breaking", Normaliser::stick_breaking},
 };
+
+inline constexpr std::span<const NormaliserChoice> kNormaliserGroups[] = {kNormalisers,
+                                                                          kLaterNormalisers};
 
 // Several rows and a single one, whole tiles and parts.
 inline constexpr std::array<Shape, 4> kShapes = {{{2, 2, 1, 33, 70, 17, 11},
