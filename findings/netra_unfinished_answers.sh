@@ -4,7 +4,7 @@
 # more probable than its continuations. So the default answer to some words is the beginning of the answer of greedy
 # search, without the last letter.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
-environment python tensorflow-cpu==2.20.0 keras==3.15.1 khmerspell==0.1.1 Levenshtein==0.27.5 flask==3.1.3 \
+environment python tensorflow==2.20.0 keras==3.15.1 khmerspell==0.1.1 Levenshtein==0.27.5 flask==3.1.3 \
   netra-transliterate==1.0.1 numpy==2.4.6
 TF_CPP_MIN_LOG_LEVEL=3 python/bin/python - <<'PY'
 from importlib import metadata

@@ -33,14 +33,15 @@ OWN_WORDS = ["activationist", "popular", "pets", "refuse", "collect", "here", "h
 COLOURS = ["#4c72b0", "#dd8452", "#55a868", "#c44e52"]
 
 
-def fetch(folder):
+def fetch(folder, package=PACKAGE, digest=HASH, name="g2p_en"):
+    """The folder `name` of a wheel from PyPI, unpacked."""
     requirements = pathlib.Path(folder) / "requirements.txt"
-    requirements.write_text(f"{PACKAGE} --hash={HASH}\n")
+    requirements.write_text(f"{package} --hash={digest}\n")
     subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-d", folder,
                     "-r", str(requirements)], check=True)
-    with zipfile.ZipFile(next(pathlib.Path(folder).glob("g2p_en*.whl"))) as archive:
+    with zipfile.ZipFile(next(pathlib.Path(folder).glob("*.whl"))) as archive:
         archive.extractall(folder)
-    return pathlib.Path(folder) / "g2p_en"
+    return pathlib.Path(folder) / name
 
 
 def package_predictor(folder):

@@ -18,7 +18,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import zipfile
+
+import pronouncers
 
 PACKAGE = "netra-transliterate==1.0.1"
 HASH = "sha256:6878e5ad5e6b756c823a3dd752f4f4987a46c9a4817d5b96aafbe0470a664219"
@@ -26,16 +27,6 @@ WORDS = ["phnom", "penh", "angkor", "wat", "kampuchea", "siem", "reap", "battamb
          "srey", "bong", "sok", "sabay", "chnam", "thmey", "a", "q", "Sok-Sabay", "x y z", "naïve", "123", "ab1cd",
          "preahsihanoukville", "abcdefghijklmnopqrstuvwxyz", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"]
 LONGEST = 32  # the package's max_length, with the token that begins an answer
-
-
-def fetch(folder):
-    requirements = pathlib.Path(folder) / "requirements.txt"
-    requirements.write_text(f"{PACKAGE} --hash={HASH}\n")
-    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-d", folder,
-                    "-r", str(requirements)], check=True)
-    with zipfile.ZipFile(next(pathlib.Path(folder).glob("netra*.whl"))) as archive:
-        archive.extractall(folder)
-    return pathlib.Path(folder) / "khmer_transliterator"
 
 
 def package_search(folder):
@@ -84,12 +75,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", default="build/release/attend")
     parser.add_argument("--words", type=pathlib.Path)
-    parser.add_argument("--step", type=int, default=400)
+    parser.add_argument("--step", type=int, default=700)
     options = parser.parse_args()
     words = WORDS + (read_words(options.words, options.step) if options.words else [])
     differing, largest = 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        package = fetch(folder)
+        package = pronouncers.fetch(folder, PACKAGE, HASH, "khmer_transliterator")
         imported = f"{folder}/imported"
         model = next((package / "weights").glob("*.keras"))
         subprocess.run([options.program, "import", model, "--out", imported], check=True)

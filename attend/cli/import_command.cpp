@@ -18,9 +18,8 @@ void add_import_command(CLI::App& app) {
           "folder with config.json, model.safetensors or its shards, and tokenizer.json or older "
           "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model, spiece.model, "
           "spm.model); for translators source.spm, target.spm and vocab.json, for images "
-          "preprocessor_config.json; or the checkpoint20.npz of g2p-en; or a .keras file next to "
-          "the "
-          ".pkl of its tokenizers")
+          "preprocessor_config.json; or the checkpoint20.npz of g2p-en; or a .keras file with the "
+          ".pkl of its tokenizers next to it")
       ->required();
   command->add_option("--out", *out, "model folder to write")->required();
   command->footer(

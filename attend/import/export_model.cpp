@@ -134,6 +134,9 @@ ExportedTokens exported_tokens(const PairModel& model, const std::string& folder
         folder, model.config.type, model.text.source_units);
   if (model.text.language_token)
     fail("{}: data.language_token is true, which a tokenizer.json cannot express", folder);
+  if (model.text.fill_length > 0)
+    fail("{}: data.fill_length is {}, which a tokenizer.json cannot express", folder,
+         model.text.fill_length);
   const TextTokenizer& tokenizer = *model.codecs.source.tokenizer;
   ExportedTokens tokens;
   for (int32_t id = 0;; ++id) {

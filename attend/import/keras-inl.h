@@ -17,7 +17,6 @@ struct KerasLayers {
   std::string attention;
   bool attention_has_scale = true;
   std::string output;
-  bool reads_padding = true;  // the encoder and attention read padding as a token
 };
 
 // Finds the layers in a config.json of Keras 3: two embeddings, a bidirectional GRU over the

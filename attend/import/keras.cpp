@@ -93,16 +93,15 @@ std::pair<KerasSide, KerasSide> read_sides(const std::string& path) {
   const auto answers = [](const KerasSide& side) { return side.id_of("\t") && side.id_of("\n"); };
   if (sides.size() != 2 || answers(sides[0]) == answers(sides[1]))
     file.refuse(
-        "has {} tokenizers; two are read, and only the target's has a tab, which begins answers, "
-        "and "
-        "a line break, which ends them",
+        "has {} tokenizers; two are read, and only the target's has a tab and a line break, which "
+        "begin and end answers",
         sides.size());
   if (answers(sides[0])) std::swap(sides[0], sides[1]);
   return {std::move(sides[0]), std::move(sides[1])};
 }
 
 // Splits texts into characters. Characters without a token are left out, also if the tokenizer of
-// Keras has a token for them: such models are given clean texts.
+// Keras has a token for them, because the package cleans its texts.
 TextTokenizer character_tokenizer(const KerasSide& side) {
   Json vocabulary = {{fill_token, padding_token}};
   for (size_t id = 1; id < side.tokens.size(); ++id) vocabulary[side.tokens[id]] = id;
@@ -164,8 +163,8 @@ class Weights {
   KerasLayers layers_;
 };
 
-// Writes theirs into the beginning of each of `parts` equal parts of ours along the first axis,
-// part order[i] from theirs's part i, from column `column` on. Error if it does not fit.
+// `order` has a number for each of the equal parts along the first axis. Copies part i of theirs to
+// the beginning of part order[i] of ours, from a column on. Error if it does not fit.
 void place(const Tensor& ours, const Tensor& theirs, const std::vector<int64_t>& order = {0},
            int64_t column = 0) {
   const auto parts = static_cast<int64_t>(order.size());
@@ -307,7 +306,7 @@ TensorFile converted(const Weights& theirs, const PairModel& model, const KerasS
 }
 
 PairModel described(const Weights& theirs, const TextTokenizer& tokenizer, const KerasSide& source,
-                    const KerasSide& target, const std::string& path) {
+                    const KerasSide& target) {
   PairModel model;
   model.config.type = "seq2seq";
   auto& config = model.config.of<Seq2SeqConfig>();
@@ -317,12 +316,13 @@ PairModel described(const Weights& theirs, const TextTokenizer& tokenizer, const
   model.text.source_units = tokenizer_units;
   model.text.target_units = name_of(Units::character);
   model.text.tokenizer = "tokenizer.json";
-  if (theirs.layers().reads_padding) model.text.fill_length = source.maximum_length;
+  // Without a mask, the encoder and attention read padding as any token.
+  model.text.fill_length = source.maximum_length;
   std::vector<std::string> names;
   names.reserve(static_cast<size_t>(tokenizer.size()));
   for (int32_t id = 0; id < tokenizer.size(); ++id) names.push_back(tokenizer.name(id));
-  model.source_vocabulary = in_order(names, path);
-  model.target_vocabulary = in_order(target_names(target), path);
+  model.source_vocabulary = in_order(names, "its tokenizers");
+  model.target_vocabulary = in_order(target_names(target), "its tokenizers");
   check_copies(model, import_copies, "import");
   return model;
 }
@@ -343,9 +343,10 @@ ForeignFile read_keras_model(const std::string& path) {
   try {
     const std::string name = "config.json";
     const Json config = parse_json(entries[name], name);
-    const Hdf5File file = Hdf5File::parse(entries["model.weights.h5"], "model.weights.h5");
+    const Hdf5File file =
+        Hdf5File::parse(std::move(entries["model.weights.h5"]), "model.weights.h5");
     const Weights theirs(file, read_keras_layers({config, name}));
-    PairModel model = described(theirs, tokenizer, source, target, path);
+    PairModel model = described(theirs, tokenizer, source, target);
     TensorFile made = converted(theirs, model, source, target);
     return {std::move(model), std::move(tokenizer), std::move(made)};
   } catch (const Error& error) {

@@ -31,7 +31,7 @@ std::string snake_case(const std::string& type) {
   return name;
 }
 
-// Adds the names of the layers that a value names as outputs.
+// Adds the names of the layers that compute the tensors of an argument.
 void add_inputs(const Json& value, std::vector<std::string>& names) {
   if (value.is_array())
     for (const Json& each : value) add_inputs(each, names);
@@ -39,6 +39,18 @@ void add_inputs(const Json& value, std::vector<std::string>& names) {
   const Json history = value.value(Json::json_pointer("/config/keras_history"), Json());
   if (history.is_array() && !history.empty() && history[0].is_string())
     names.push_back(history[0].get<std::string>());
+}
+
+// Adds the inputs of a call of a layer. Named arguments, such as initial_state, may be tensors,
+// too. Error on a flag that is set, such as use_causal_mask.
+void add_call(const JsonPosition& call, Layer& layer) {
+  add_inputs(call.value().value("args", Json::array()), layer.inputs);
+  if (!call.has("kwargs")) return;
+  const JsonPosition named = call.member("kwargs");
+  for (const auto& [name, value] : named.value().items()) {
+    add_inputs(value, layer.inputs);
+    if (value == true) named.member(name.c_str()).refuse("is true; only false is read");
+  }
 }
 
 class Graph {
@@ -55,8 +67,7 @@ class Graph {
       const std::string base = snake_case(layer.type);
       const int before = seen[base]++;
       layer.weights = "layers/" + base + (before == 0 ? std::string() : fmt::format("_{}", before));
-      for (const JsonPosition& node : each.member("inbound_nodes").list())
-        add_inputs(node.value().value("args", Json::array()), layer.inputs);
+      for (const JsonPosition& node : each.member("inbound_nodes").list()) add_call(node, layer);
       layers_.push_back(std::move(layer));
     }
   }
@@ -102,7 +113,7 @@ void check_type(const Layer& layer, std::initializer_list<const char*> types) {
     layer.config.refuse("is a layer {}; here {} is read", layer.type, *types.begin());
 }
 
-// Error unless these keys have these values. A missing key has the first.
+// Error unless these keys have these values, or are missing.
 void check_only(const JsonPosition& config,
                 std::initializer_list<std::pair<const char*, Json>> values) {
   for (const auto& [key, value] : values)
@@ -181,7 +192,7 @@ KerasLayers read_keras_layers(const JsonPosition& config) {
   found.attention = attention.weights;
   found.attention_has_scale = attention.config.flag("use_scale", true);
   found.output = output.weights;
-  found.reads_padding = !source.config.flag("mask_zero", false);
+  check_only(source.config, {{"mask_zero", false}});
   check_only(target.config, {{"mask_zero", false}});
   return found;
 }

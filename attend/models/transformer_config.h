@@ -9,26 +9,11 @@
 #include "attend/models/mechanism_settings.h"
 #include "attend/models/source_input.h"
 #include "attend/models/tied.h"
+#include "attend/models/token_tables.h"
 #include "attend/nn/positioned_embedding.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
-
-// Settings of the tables of tokens, for models that answer with texts.
-struct TokenTables {
-  bool output_bias = false;        // bias per token, if the output shares an embedding
-  bool fixed_output_bias = false;  // training leaves the biases of tokens unchanged
-  bool scale_embedding = true;     // by sqrt(depth)
-  // Padding, BOS and EOS share the vectors of these three tokens, numbered from 0 after
-  // Vocabulary::unknown, such as "0, 0, 1"; empty: they have vectors of their own.
-  std::string shared_tokens = {};
-
-  Settings token_settings();  // keys model.*
-  // The three tokens, or none. Error if the text does not list three numbers.
-  std::vector<int64_t> shared() const;
-  // The same as EmbeddingForm::equal.
-  std::vector<std::vector<int64_t>> equal_tokens() const;
-};
 
 // The name in LayersConfig::layer of layers that read by attention.
 constexpr std::string_view attention_layer = "attention";

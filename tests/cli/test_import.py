@@ -371,6 +371,8 @@ class Import(program.Case):
         whole = config.read_text()
         self.write("model/config.toml", re.sub(r"(?m)^score = .*", 'score = "dot"', whole))
         self.refuse("export", "model", "--out", "written", names=["model.score", "BertModel"])
+        self.write("model/config.toml", re.sub(r"(?m)^fill_length = .*", "fill_length = 30", whole))
+        self.refuse("export", "model", "--out", "written", names=["data.fill_length is 30"])
         self.write("pairs.tsv", "a\tb c\n")
         steps = settings({"train.steps": 1, "train.replicas": 1})
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "own", *steps)

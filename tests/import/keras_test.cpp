@@ -47,12 +47,14 @@ Datasets small_weights() {
   return all;
 }
 
+json tensor_of(const std::string& layer) {
+  return {{"class_name", "__keras_tensor__"}, {"config", {{"keras_history", {layer, 0, 0}}}}};
+}
+
 json layer(const std::string& type, const std::string& name, json config,
            const std::vector<std::string>& inputs) {
   json arguments = json::array();
-  for (const std::string& input : inputs)
-    arguments.push_back(
-        {{"class_name", "__keras_tensor__"}, {"config", {{"keras_history", {input, 0, 0}}}}});
+  for (const std::string& input : inputs) arguments.push_back(tensor_of(input));
   if (inputs.size() > 1) arguments = json::array({arguments});
   config["name"] = name;
   return {{"class_name", type},
@@ -131,7 +133,7 @@ Tensor next_state(const Datasets& all, const std::string& name, const Tensor& in
   return update * state + (1 - update) * fresh;
 }
 
-// Annotations after the projection, [length, units].
+// Annotations after the projection, if there is one, [length, units].
 Tensor annotations(const Datasets& all, const std::vector<int64_t>& letters) {
   std::vector<Tensor> forward, backward;
   Tensor state = at::zeros({2}, at::kDouble);
@@ -143,9 +145,10 @@ Tensor annotations(const Datasets& all, const std::vector<int64_t>& letters) {
   for (size_t i = letters.size(); i-- > 0;)
     backward.insert(backward.begin(), state = next_state(all, "layers/bidirectional/backward_layer",
                                                          embedding[letters[i]], state));
-  return at::matmul(at::cat({at::stack(forward), at::stack(backward)}, 1),
-                    all.at("layers/time_distributed/layer/vars/0")) +
-         all.at("layers/time_distributed/layer/vars/1");
+  const Tensor both = at::cat({at::stack(forward), at::stack(backward)}, 1);
+  const auto projection = all.find("layers/time_distributed/layer/vars/0");
+  if (projection == all.end()) return both;
+  return at::matmul(both, projection->second) + all.at("layers/time_distributed/layer/vars/1");
 }
 
 struct Answered {
@@ -158,12 +161,13 @@ Answered answered(const Datasets& given, const std::vector<int64_t>& letters, si
   Datasets all;
   for (const auto& [name, tensor] : given) all[name] = tensor.to(at::kDouble);
   const Tensor read = annotations(all, letters);
-  Tensor state = at::zeros({units}, at::kDouble);
+  Tensor state = at::zeros({read.size(1)}, at::kDouble);
+  const auto scale = all.find("layers/additive_attention/vars/0");
   Answered found;
   for (int64_t id = begin; found.ids.size() < maximum;) {
     state = next_state(all, "layers/gru", all.at("layers/embedding_1/vars/0")[id], state);
-    const Tensor scores =
-        (at::tanh(state + read) * all.at("layers/additive_attention/vars/0")).sum(-1);
+    const Tensor hidden = at::tanh(state + read);
+    const Tensor scores = (scale == all.end() ? hidden : hidden * scale->second).sum(-1);
     const Tensor context = at::matmul(scores.softmax(0), read);
     const Tensor log_probabilities =
         (at::matmul(at::cat({state, context}), all.at("layers/dense/vars/0")) +
@@ -177,9 +181,8 @@ Answered answered(const Datasets& given, const std::vector<int64_t>& letters, si
   return found;
 }
 
-TEST(Keras, AnswersAsItsLayersDo) {
+void expect_same_answers(const Files& files) {
   const test::TemporaryFolder folder;
-  const Files files;
   const ImportedModel made = files.import(folder);
   EXPECT_EQ(made.architecture, "Keras");
   EXPECT_EQ(made.type, "seq2seq");
@@ -206,22 +209,27 @@ TEST(Keras, AnswersAsItsLayersDo) {
   }
 }
 
+TEST(Keras, AnswersAsItsLayersDo) { expect_same_answers({}); }
+
 TEST(Keras, NeedsNoProjectionAndNoScale) {
-  const test::TemporaryFolder folder;
   Files files;
   json& layers = files.config["config"]["layers"];
   layers.erase(4);
   layers[4] =
       layer("AdditiveAttention", "attention", {{"use_scale", false}}, {"decoder", "encoder"});
-  Datasets& weights = files.weights;
-  const auto decoder = [&](int64_t depth, int64_t own) {
-    weights["layers/gru/cell/vars/0"] = at::zeros({depth, 3 * own});
-    weights["layers/gru/cell/vars/1"] = at::zeros({own, 3 * own});
-    weights["layers/gru/cell/vars/2"] = at::zeros({2, 3 * own});
+  for (const char* name : {"time_distributed/layer/vars/0", "time_distributed/layer/vars/1",
+                           "additive_attention/vars/0"})
+    files.weights.erase(std::string("layers/") + name);
+  // The decoder has the depth of the annotations.
+  int64_t number = 100;
+  const auto made = [&](const std::vector<int64_t>& shape) {
+    return test::by_formula(++number, shape, false) * 3;
   };
-  decoder(2, 4);
-  weights["layers/dense/vars/0"] = at::zeros({8, 6});
-  EXPECT_EQ(files.import(folder).type, "seq2seq");
+  files.weights["layers/gru/cell/vars/0"] = made({2, 12});
+  files.weights["layers/gru/cell/vars/1"] = made({4, 12});
+  files.weights["layers/gru/cell/vars/2"] = made({2, 12});
+  files.weights["layers/dense/vars/0"] = made({8, 6});
+  expect_same_answers(files);
 }
 
 TEST(Keras, NamesWhatItDoesNotRead) {
@@ -261,6 +269,17 @@ TEST(Keras, NamesWhatItDoesNotRead) {
               HasSubstr("reset_after is false; only true is read"));
   EXPECT_THAT(refused([&](Files& files) { config_of(files, 2)["layer"]["class_name"] = "LSTM"; }),
               HasSubstr("is LSTM; only GRU is read"));
+  EXPECT_THAT(refused([&](Files& files) { config_of(files, 0)["mask_zero"] = true; }),
+              HasSubstr("mask_zero is true; only false is read"));
+  const auto named_of = [](Files& files, size_t number) -> json& {
+    return files.config["config"]["layers"][number]["inbound_nodes"][0]["kwargs"];
+  };
+  EXPECT_THAT(refused([&](Files& files) {
+                named_of(files, 3) = {{"mask", nullptr}, {"initial_state", tensor_of("encoder")}};
+              }),
+              HasSubstr("belongs to decoder, which reads 2 tensors; 1 are read"));
+  EXPECT_THAT(refused([&](Files& files) { named_of(files, 5)["use_causal_mask"] = true; }),
+              HasSubstr("use_causal_mask is true; only false is read"));
   EXPECT_THAT(refused([](Files& files) { files.config["config"]["layers"].erase(5); }),
               HasSubstr("has no such layer AdditiveAttention"));
   EXPECT_THAT(refused([](Files& files) {

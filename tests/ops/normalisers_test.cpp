@@ -49,7 +49,7 @@ double threshold_of(std::string_view normaliser, const std::vector<double>& scor
   return low;
 }
 
-// From the last key on, each takes its share of what is left.
+// From the last key on, each key takes its share of the rest.
 std::vector<double> stick_weights(const std::vector<double>& scores) {
   std::vector<double> weights(scores.size());
   double left = 1;

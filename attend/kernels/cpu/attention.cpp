@@ -58,7 +58,8 @@ SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t 
   return {std::max(mine.reference, theirs.reference), mine.offset + theirs.offset};
 }
 
-// The same for stick-breaking, `theirs` with later keys. A reference is -ln of what the keys leave.
+// The same for stick-breaking, `theirs` with later keys. A reference is -ln of the rest after the
+// keys.
 template <class T>
 SplitLse<T> break_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth,
                       const T* add, T* context) {

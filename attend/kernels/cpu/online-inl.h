@@ -22,8 +22,8 @@ HWY_INLINE Vec<T> Finite0(Vec<T> x) {
 }
 
 // State of a normaliser for a panel of queries while tiles of keys pass: the maximum and the sum
-// for softmax and softpick, what is left for stick-breaking. Normalisers without a sum only record
-// whether a row has seen a key.
+// for softmax and softpick, and the rest of the stick for stick-breaking. Normalisers without a sum
+// only record whether a row has seen a key.
 template <class T>
 struct OnlineNormaliser {
   // A row is rescaled only if its maximum grows by more than this: weights stay below 2^8.
@@ -31,7 +31,7 @@ struct OnlineNormaliser {
 
   RowNormaliser<T> normaliser;
   // [width] subtracted from the scores: near the largest for softmax, for softpick the whole number
-  // below the largest or 0, otherwise 0; for stick-breaking -log4 of what the keys leave
+  // below the largest or 0, otherwise 0; for stick-breaking -log4 of the rest after the keys
   T* reference;
   // [width] of 4^(score - reference) for softmax, of |4^(score - reference) - 4^-reference| for
   // softpick; otherwise 1 if a key was seen; NaN after a NaN
@@ -128,7 +128,8 @@ struct OnlineNormaliser {
   }
 
  private:
-  // Later keys break their shares off first: earlier weights are multiplied by what a tile leaves.
+  // Later keys break their shares off first, so earlier weights are multiplied by the rest after a
+  // tile.
   void update_broken(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
     const Tag<T> d;
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {

@@ -92,8 +92,9 @@ bool ConvertShifts(Normaliser normaliser, const T* lse, int64_t index, int64_t r
   return true;
 }
 
-// If the order of the keys matters: -log4 of what is left after each tile of a panel. It is summed
-// from the last key on, since a difference of sums from the first key on would be rounded.
+// If the order of the keys matters, these numbers are -log4 of the rest of the stick after each
+// tile of a panel. They are summed from the last key on. A difference of sums from the first key on
+// would be rounded.
 template <class T>
 class TileEnds {
  public:

@@ -11,9 +11,9 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // Stick-breaking for rows in lanes, scores [keys][width] in units of log4. From the last key to the
-// first, a key with score s takes the share 1 / (1 + 4^-s) of what is left of a stick of length 1.
-// `gone` is -log4 of what is left: unlike a product of many factors near 1, a sum of logarithms
-// keeps its digits. A key with score -inf takes nothing.
+// first, a key with score s takes the share 1 / (1 + 4^-s) of the rest of a stick of length 1.
+// `gone` is -log4 of the rest. Unlike a product of many factors near 1, a sum of logarithms keeps
+// its digits. A key with score -inf takes nothing.
 
 // log4(1 + x) for x from 0 to 1, exact in all digits: 2 atanh(x / (2 + x)) as a series, which ends
 // below the rounding.
@@ -28,7 +28,7 @@ HWY_INLINE Vec<T> Log4Of1Plus(Vec<T> x) {
   return hn::Mul(sum, t);
 }
 
-// log4 of the two parts into which a key breaks what is left.
+// log4 of the two parts into which a key breaks the rest.
 template <class T>
 struct BrokenLogs {
   Vec<T> taken;  // log4 of the share of the key
