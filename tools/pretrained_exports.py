@@ -10,7 +10,7 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_languages import LANGUAGE_FAMILIES, drawn_model, language_tokenizer, token_of
+from pretrained_languages import LANGUAGE_FAMILIES, drawn_model, language_tokenizer, starts_answers, token_of
 from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
                                draw_weights, drawn_texts, sources_of)
 from pretrained_t5 import T5_FAMILIES, answered, drawn_t5, sentinel_tokenizer
@@ -203,7 +203,8 @@ def translator_export_rows(program):
     for family in LANGUAGE_FAMILIES:
         tokenizer = language_tokenizer(program.folder / f"written-languages{program.count}", family)
         model = drawn_model(tokenizer, family)
-        model.generation_config.forced_bos_token_id = token_of(tokenizer, family[6])
+        if not starts_answers(family):
+            model.generation_config.forced_bos_token_id = token_of(tokenizer, family[6])
         rows += [*exported_rows(program, family[0], model, tokenizer, names_of), trained_row(program, family[0], model)]
     return rows
 

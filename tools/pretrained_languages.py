@@ -12,7 +12,7 @@ from pretrained_models import draw_weights, drawn_texts
 from pretrained_t5 import splits_differ
 from pretrained_texts import difference, encoded
 from pretrained_translators import (all_maps_differ, drawn_texts_of_scripts, encodings_differ, logs_of, names_of,
-                                    translated)
+                                    translated, translations_differ)
 
 SIZES = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
          "decoder_attention_heads": 4, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40, "max_position_embeddings": 512}
@@ -29,7 +29,18 @@ LANGUAGE_FAMILIES = [
      "bpe", "en", "ast", {}),
     ("mBART-50", transformers.MBart50Tokenizer, transformers.MBartConfig, transformers.MBartForConditionalGeneration,
      "unigram", "en_XX", "de_DE", {}),
+    ("mBART", transformers.MBartTokenizer, transformers.MBartConfig, transformers.MBartForConditionalGeneration,
+     "unigram", "en_XX", "de_DE", {}),
 ]
+
+
+def starts_answers(family):
+    """Whether answers begin with their language as the start token, and cannot be asked for in another language."""
+    return family[1] is transformers.MBartTokenizer
+
+
+def start_token(tokenizer, family):
+    return token_of(tokenizer, family[6]) if starts_answers(family) else tokenizer.eos_token_id
 
 
 def write_pieces(folder, kind, rules, size=75):
@@ -65,7 +76,7 @@ def drawn_model(tokenizer, family, seed=4, **more):
     rows = max(len(tokenizer), getattr(tokenizer, "encoder_size", 0) + len(getattr(tokenizer, "lang_code_to_id", {})))
     config = make_config(vocab_size=rows, **{**SIZES, **more})
     if make_config is transformers.MBartConfig:
-        config.decoder_start_token_id, config.forced_eos_token_id = tokenizer.eos_token_id, None
+        config.decoder_start_token_id, config.forced_eos_token_id = start_token(tokenizer, family), None
     model = draw_weights(make_model(config), seed)
     # As in trained models: transformers gives answered padding no position.
     with torch.no_grad():
@@ -101,18 +112,19 @@ def languages_differ(program, model, tokenizer, texts, language, beam=1):
     return worst
 
 
-def pairs_differ(program, model, tokenizer, texts, language):
-    """Compares the mean of nats per token of given translations, with the token of their language."""
+def pairs_differ(program, model, tokenizer, texts, language=None):
+    """Compares the mean of nats per token of given translations, with the token of their language if there is one."""
     targets = list(reversed(texts))
     path = program.folder / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in zip(texts, targets)))
-    ours = json.loads(program.run("evaluate", program.imported(model, tokenizer), "--to", language, "--data", path,
+    chosen = ["--to", language] if language else []
+    ours = json.loads(program.run("evaluate", program.imported(model, tokenizer), *chosen, "--data", path,
                                   "--json", "--metric", "perplexity"))
-    tokenizer.tgt_lang = language
+    first = [token_of(tokenizer, language)] if language else []
     nats = count = 0
     for source, target in zip(texts, targets):
         ids = tokenizer(target, add_special_tokens=False).input_ids
-        ids = torch.tensor([token_of(tokenizer, language), *ids, tokenizer.eos_token_id])
+        ids = torch.tensor([*first, *ids, tokenizer.eos_token_id])
         nats -= logs_of(model, tokenizer, source, ids).sum().item()
         count += len(ids)
     return abs(ours["loss"] - nats / count)
@@ -131,14 +143,17 @@ def language_rows(program, family):
 
     for count in range(1, SIZES["encoder_layers"] + 1):
         add(f"vectors of the encoder's layer {count}", encodings_differ, encoder_layers=count)
+    alone = starts_answers(family)
+    differ, chosen = (translations_differ, []) if alone else (languages_differ, [target])
     for count in range(1, SIZES["decoder_layers"] + 1):
-        add(f"translations, greedy, {count} layers of the decoder", languages_differ, target, decoder_layers=count)
-    add("translations of one length, beam 4", languages_differ, target, 4)
-    add("nats a token of given translations", pairs_differ, target)
+        add(f"translations, greedy, {count} layers of the decoder", differ, *chosen, decoder_layers=count)
+    add(f"translations{'' if alone else ' of one length'}, beam 4", differ, *chosen, 4)
+    add("nats a token of given translations", pairs_differ, *chosen)
     model = drawn_model(tokenizer, family)
-    model.generation_config.forced_bos_token_id = token_of(tokenizer, target)
+    if not alone:
+        model.generation_config.forced_bos_token_id = token_of(tokenizer, target)
     rows.append((model.config.model_type, make_model.__name__, f"attention maps of all layers and heads; {name}",
-                 all_maps_differ(program, model, tokenizer, texts, 1)))
+                 all_maps_differ(program, model, tokenizer, texts, len(chosen))))
     return rows
 
 
@@ -164,7 +179,8 @@ def language_tokenizing_rows(program, count):
     for family in LANGUAGE_FAMILIES:
         name, make, *_ , target, _ = family
         folder = program.folder / f"tokenizing-{name.replace(' ', '-')}"
-        tokenizer = language_tokenizer(folder, family)
+        # transformers 5.24 leaves out the rules of pieces for mBART; 4.57 applies them, as import does.
+        tokenizer = language_tokenizer(folder, family, "identity" if starts_answers(family) else "nmt_nfkc")
         marks = [tokenizer.convert_ids_to_tokens(token_of(tokenizer, target)), "</s>", "<pad>", " <unk> "]
         texts = [text + marks[i % 8] if i % 8 < len(marks) else text
                  for i, text in enumerate(drawn_texts_of_scripts(count))]

@@ -20,7 +20,7 @@ void add_export_command(CLI::App& app) {
       "  attend export reviews --out reviews-bert\n"
       "Types: embedder, encoder, classifier and tagger with data.source_units = tokenizer, as\n"
       "the class of transformers that has their layers; vit; lm if it was imported from GPT-2;\n"
-      "transformer if it was imported from Marian, M2M100, NLLB, mBART-50 or T5. All may be\n"
+      "transformer if it was imported from Marian, M2M100, NLLB, mBART or T5. All may be\n"
       "trained.\n"
       "If the format lacks a setting of the model, the command names it and writes nothing.");
   command->callback([folder, out] {

@@ -59,10 +59,11 @@ LanguageTokens language_tokens(const PairModel& model, const std::string& folder
 }
 
 // The class of tokenizers with these languages.
-const LanguageTokenizer& class_of(const LanguageTokens& tokens, const ForeignModel& again,
-                                  const std::string& folder) {
+LanguageTokenizer class_of(const PairModel& model, const LanguageTokens& tokens,
+                           const ForeignModel& again, const std::string& folder) {
+  const bool starts_answers = model.codecs.target.tokenizer->languages().empty();
   for (const LanguageTokenizer& row : again.languages)
-    if (row.has_ids == tokens.unknown.has_value() &&
+    if (row.has_ids == tokens.unknown.has_value() && row.starts_answers == starts_answers &&
         std::none_of(tokens.languages.begin(), tokens.languages.end(),
                      [&](const std::string& token) { return language_of(token, row).empty(); }))
       return row;
@@ -80,14 +81,15 @@ bool is_language_last(const PairModel& model, const LanguageTokens& tokens) {
 
 // Adds tokenizer_config.json.
 void add_language_config(const PairModel& model, const LanguageTokens& tokens,
-                         const std::string& folder, ExportedFolder& made) {
+                         ExportedFolder& made) {
   Json& config = made.documents["tokenizer_config.json"];
-  config = {{"tokenizer_class", class_of(tokens, made.again, folder).name},
+  const LanguageTokenizer& row = made.again.languages.front();
+  config = {{"tokenizer_class", row.name},
             {"model_max_length", model.maximum_source_length()},
             {"src_lang", model.text.source_language},
             {"additional_special_tokens", tokens.languages}};
   if (tokens.first) config["tgt_lang"] = model.text.target_language;
-  if (is_language_last(model, tokens)) config["legacy_behaviour"] = true;
+  if (!row.starts_answers && is_language_last(model, tokens)) config["legacy_behaviour"] = true;
   const auto spelled = [&](int64_t id) { return tokens.spelled[static_cast<size_t>(id)]; };
   for (const char* key : {"eos_token", "sep_token"}) config[key] = spelled(tokens.end);
   config["pad_token"] = spelled(tokens.padding);
@@ -137,15 +139,18 @@ ExportedFolder exported_languages(const PairModel& model, const std::string& fol
     made.config["bos_token_id"] = id_of(tokens.spelled, "<s>", folder);
     starts.push_back(made.config["bos_token_id"]);
   }
+  for (const std::string& token : tokens.languages)
+    starts.push_back(id_of(tokens.spelled, token, folder));
   made.config["decoder_start_token_id"] = begin_of_answers(model, starts);
   made.again = read_again(made.config, row.read);
+  made.again.languages = {class_of(model, tokens, made.again, folder)};
   if (tokens.unknown)
     made.again.fixed->scores[Vocabulary::unknown] = made.again.fixed->rows[Vocabulary::unknown] =
         *tokens.unknown;
   take_fixed_rows(model, tokens.rows, made.again);
   if (tokens.rows.separate) made.config["tie_word_embeddings"] = false;
   add_exported(model, tokens.rows, made);
-  add_language_config(model, tokens, folder, made);
+  add_language_config(model, tokens, made);
   add_language_ids(model, tokens, made);
   add_translator_generation(model, tokens.first, made);
   return made;

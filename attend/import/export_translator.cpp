@@ -153,9 +153,9 @@ void add_translator_generation(const PairModel& model, std::optional<int64_t> fi
                                ExportedFolder& made) {
   const FixedTokens& fixed = *made.again.fixed;
   Json& generation = made.documents["generation_config.json"];
-  const bool has_languages = !made.again.languages.empty();
-  generation = exported_generation(
-      model.decode, {.end = fixed.rows[Vocabulary::eos], .first_tokens = has_languages ? 1 : 0});
+  generation = exported_generation(model.decode,
+                                   {.end = fixed.rows[Vocabulary::eos],
+                                    .first_tokens = made.again.answers_in_languages() ? 1 : 0});
   generation["pad_token_id"] = fixed.rows[Vocabulary::padding];
   generation["decoder_start_token_id"] = fixed.rows[Vocabulary::bos];
   if (first) generation["forced_bos_token_id"] = *first;

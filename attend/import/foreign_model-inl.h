@@ -82,7 +82,6 @@ struct OlderNames {
   std::string pieces = {};        // name of the SentencePiece model; empty: there is none
   bool changes_texts = false;     // by TextRules, before the pieces
   bool pieces_like_bert = false;  // see PieceFiles
-  bool keeps_spaces = false;      // see PieceFiles
   // Number of tokens <extra_id_N> after the pieces, the highest N first; extra_ids of
   // tokenizer_config.json replaces it.
   int64_t sentinels = 0;
@@ -100,7 +99,10 @@ struct LanguageTokenizer {
   std::vector<std::string> tokens = {};
   // Ids of pieces and of other tokens are in vocab.json, not in tokenizer.json.
   bool has_ids = false;
-  std::string refusal = {};  // reason why the class is not read; empty: it is read
+  bool keeps_spaces = false;  // see PieceFiles
+  // A source ends with its language, and the language of an answer is its start token. Otherwise
+  // the language is the first token after the start token.
+  bool starts_answers = false;
 };
 
 // The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.
@@ -134,8 +136,12 @@ struct ForeignModel {
   std::optional<FixedTokens> fixed = {};     // empty: all have the mask's vector
   TokenizerFiles tokenizer = TokenizerFiles::one;
   // Tokenizers of a translator between languages; the first one if the folder names none, as for
-  // transformers.
+  // transformers. After read_model, only the folder's own.
   std::vector<LanguageTokenizer> languages = {};
+  // Whether a language is the first token of an answer.
+  bool answers_in_languages() const {
+    return !languages.empty() && !languages.front().starts_answers;
+  }
   std::optional<int64_t> first_token = {};  // token that begins each answer, such as its language
   OlderNames older = {};                    // if tokenizer.json is missing
   std::string output = {};  // foreign output tensor that repeats the embedding; may be ""

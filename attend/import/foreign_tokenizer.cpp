@@ -41,10 +41,14 @@ ForeignTokenizer read_foreign_tokenizer(const std::string& folder,
     if (mask.empty()) mask = names.special.mask;
   }
   bytes = settled_tokenizer(std::move(bytes), path, settings);
-  if (settings.languages != nullptr) bytes = with_languages(bytes, path, settings);
+  std::optional<TextTokenizer> target;
+  if (settings.languages != nullptr) {
+    if (settings.languages->starts_answers) target = TextTokenizer::parse(bytes, path);
+    bytes = with_languages(bytes, path, settings);
+  }
   TextTokenizer tokenizer = TextTokenizer::parse(std::move(bytes), path);
   const std::optional<int32_t> id = id_of(tokenizer, mask);
-  ForeignTokenizer result{std::move(tokenizer), id};
+  ForeignTokenizer result{std::move(tokenizer), id, std::move(target)};
   if (settings.languages != nullptr)
     result.source_language = source_language(settings, result.tokenizer);
   return result;

@@ -156,15 +156,15 @@ class GenerationReader {
   // The token that an answer begins with is known only for languages.
   void read_first() {
     if (!settings_.has(forced_first)) return;
-    if (model_.languages.empty()) return add(unhonoured_, forced_first);
+    if (!model_.answers_in_languages()) return add(unhonoured_, forced_first);
     const int64_t token = settings_.member(forced_first).number();
     if (token >= model_.tokens)
       settings_.member(forced_first).refuse("is {}, and vocab_size is {}", token, model_.tokens);
     model_.first_token = token;
   }
 
-  // The language of an answer is its first token, and is not part of our lengths.
-  int64_t first_tokens() const { return model_.languages.empty() ? 0 : 1; }
+  // The language of an answer is not part of our lengths.
+  int64_t first_tokens() const { return model_.answers_in_languages() ? 1 : 0; }
 
   void read_length_penalty() {
     const double penalty = settings_.real("length_penalty", 1);

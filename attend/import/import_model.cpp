@@ -140,7 +140,7 @@ ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSett
   ForeignTokenizer tokenizer = read_foreign_tokenizer(folder, settings, foreign.older);
   // A network ends answers itself.
   if (foreign.config.chosen().wants_joint_vocabulary())
-    tokenizer.target = tokenizer.tokenizer.without_special_tokens();
+    tokenizer.target = tokenizer.target.value_or(tokenizer.tokenizer).without_special_tokens();
   return tokenizer;
 }
 
@@ -187,6 +187,18 @@ ImportedModel written(const std::string& architecture, PairModel& model,
   return result;
 }
 
+// Leaves the folder's own row of the tokenizers. Error if the start of its answers is not known.
+void choose_language_tokenizer(const std::string& folder, const JsonPosition& config,
+                               ForeignModel& model) {
+  model.languages = {language_tokenizer(read_tokenizer_settings(folder), config, model.languages)};
+  const LanguageTokenizer& row = model.languages.front();
+  if (row.starts_answers && !config.has("decoder_start_token_id"))
+    fail(
+        "{}: has no decoder_start_token_id, and answers of {} begin with the token of their "
+        "language; add its number",
+        config.file(), row.name);
+}
+
 // Finds the type and reads config.json and, if the model answers with texts,
 // generation_config.json. `tensors` are read if they settle the type or a setting.
 ForeignModel read_model(const std::string& folder, JsonFile& config,
@@ -199,6 +211,7 @@ ForeignModel read_model(const std::string& folder, JsonFile& config,
   take_generation_tokens(generation, config);
   ForeignModel model = type.read(config.place());
   model.notes.insert(model.notes.begin(), notes.begin(), notes.end());
+  if (!model.languages.empty()) choose_language_tokenizer(folder, config.place(), model);
   if (type.answers_texts && model.config.row().answers->has_answers())
     read_generation(generation ? generation->place() : config.place(), generation.has_value(),
                     model);
@@ -260,8 +273,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
       layer = read_cross_encoder(folder, config.place(), foreign);
     }
     settings.lowercase = layer.lowercase;
-    if (!foreign.languages.empty())
-      settings.languages = &language_tokenizer(settings, config.place(), foreign.languages);
+    if (!foreign.languages.empty()) settings.languages = &foreign.languages.front();
     if (layer.longest) longest = layer.longest;
     if (longest) limit_source(*longest, foreign.config);
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());

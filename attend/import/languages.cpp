@@ -100,21 +100,15 @@ const LanguageTokenizer& language_tokenizer(const TokenizerSettings& settings,
   const bool is_own = settings.config && settings.config->place().has(class_key);
   const JsonPosition place = is_own ? settings.config->place() : config;
   const std::string name = without_ending(place.text(class_key, ""), "Fast");
-  const auto chosen = [&](const LanguageTokenizer& row) -> const LanguageTokenizer& {
-    if (row.refusal.empty()) return row;
-    fail("{}: {} is {}, which {}", place.file(), class_key,
-         name.empty() ? fmt::format("missing and means {}", row.name) : in_quotes(name),
-         row.refusal);
-  };
   std::string known;
   for (const LanguageTokenizer& row : rows) {
-    if (row.name == name) return chosen(row);
-    if (row.refusal.empty()) known += (known.empty() ? "" : ", ") + row.name;
+    if (row.name == name) return row;
+    known += (known.empty() ? "" : ", ") + row.name;
   }
-  if (name.empty()) return chosen(rows.front());
+  if (name.empty()) return rows.front();
   if (is_general(place.text(class_key, "")))
     return *std::find_if(rows.begin(), rows.end(),
-                         [](const LanguageTokenizer& row) { return row.refusal.empty(); });
+                         [](const LanguageTokenizer& row) { return !row.starts_answers; });
   place.member(class_key).refuse("is {}, which is not read; {} is", in_quotes(name), known);
 }
 
@@ -148,7 +142,9 @@ std::string with_languages(const std::string& bytes, const std::string& path,
   const std::string source = said_source(settings);
   check_source(settings, source, known, path);
   const std::string said = special_token(settings, "eos_token");
-  const bool is_older = settings.config && settings.config->place().flag("legacy_behaviour", false);
+  const bool is_older =
+      settings.languages->starts_answers ||
+      (settings.config && settings.config->place().flag("legacy_behaviour", false));
   const Json sequence =
       sequence_of(languages[source].get<std::string>(), said.empty() ? usual_end : said, is_older,
                   whole["added_tokens"], path);

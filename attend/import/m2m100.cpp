@@ -45,22 +45,30 @@ const std::vector<LanguageTokenizer>& m2m100_tokenizers() {
   return table;
 }
 
+// Tokens of the languages of mBART-50, in the order of their ids; mBART has the first 25.
+std::vector<std::string> mbart_tokens(size_t count) {
+  std::vector<std::string> tokens = {
+      "ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN",
+      "hi_IN", "it_IT", "ja_XX", "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP",
+      "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN", "zh_CN", "af_ZA", "az_AZ",
+      "bn_IN", "fa_IR", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH", "mk_MK", "ml_IN",
+      "mn_MN", "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sv_SE", "sw_KE", "ta_IN", "te_IN",
+      "th_TH", "tl_XX", "uk_UA", "ur_PK", "xh_ZA", "gl_ES", "sl_SI"};
+  tokens.resize(count);
+  return tokens;
+}
+
 const std::vector<LanguageTokenizer>& mbart_tokenizers() {
-  static const std::vector<LanguageTokenizer> table = {
-      {.name = "MBartTokenizer",
-       .forms = {},
-       .usual = {},
-       .refusal = "begins answers with the token of their language, not with a start token, and is "
-                  "not read; take an mBART-50, and if this is one, set MBart50Tokenizer"},
-      {.name = "MBart50Tokenizer",
-       .forms = {"xx_XX"},
-       .usual = "en_XX",
-       .tokens = {"ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN",
-                  "hi_IN", "it_IT", "ja_XX", "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP",
-                  "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN", "zh_CN", "af_ZA", "az_AZ",
-                  "bn_IN", "fa_IR", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH", "mk_MK", "ml_IN",
-                  "mn_MN", "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sv_SE", "sw_KE", "ta_IN", "te_IN",
-                  "th_TH", "tl_XX", "uk_UA", "ur_PK", "xh_ZA", "gl_ES", "sl_SI"}}};
+  static const std::vector<LanguageTokenizer> table = {{.name = "MBartTokenizer",
+                                                        .forms = {"xx_XX"},
+                                                        .usual = "en_XX",
+                                                        .tokens = mbart_tokens(25),
+                                                        .starts_answers = true},
+                                                       {.name = "MBart50Tokenizer",
+                                                        .forms = {"xx_XX"},
+                                                        .usual = "en_XX",
+                                                        .tokens = mbart_tokens(52),
+                                                        .keeps_spaces = true}};
   return table;
 }
 
@@ -123,7 +131,8 @@ ForeignModel read_m2m100(const JsonPosition& config) {
   return model;
 }
 
-// mBART-50 (Tang et al. 2020). Each stack has learned positions and a norm of its input.
+// mBART (Liu et al. 2020) and mBART-50 (Tang et al. 2020). Each stack has learned positions and a
+// norm of its input.
 ForeignModel read_mbart(const JsonPosition& config) {
   ForeignModel model = read_language_translator(config, mbart_architectures(), "gelu");
   auto& ours = model.config.of<TransformerConfig>();
@@ -148,8 +157,7 @@ ForeignModel read_mbart(const JsonPosition& config) {
   model.older = {.special = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"},
                  .first_pieces = {"<s>", "<pad>", "</s>", "<unk>"},
                  .replaced_pieces = 3,
-                 .pieces = "sentencepiece.bpe.model",
-                 .keeps_spaces = true};
+                 .pieces = "sentencepiece.bpe.model"};
   return model;
 }
 

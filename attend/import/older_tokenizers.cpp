@@ -254,16 +254,17 @@ std::string older_tokenizer(const std::string& folder, const TokenizerSettings& 
     std::optional<TextRules> rules;
     if (names.changes_texts)
       rules = {flag(settings, "do_lower_case", true), flag(settings, "keep_accents", false)};
-    const PieceFiles files{.model = pieces,
-                           .first = names.first_pieces,
-                           .replaced = names.replaced_pieces,
-                           .last = last_tokens(settings, names),
-                           .prefix_space = flag(settings, "add_prefix_space", true),
-                           .rules = rules,
-                           .like_bert = names.pieces_like_bert,
-                           .lowercase = flag(settings, "do_lower_case", false),
-                           .keeps_spaces = names.keeps_spaces,
-                           .tokens = std::move(tokens)};
+    const PieceFiles files{
+        .model = pieces,
+        .first = names.first_pieces,
+        .replaced = names.replaced_pieces,
+        .last = last_tokens(settings, names),
+        .prefix_space = flag(settings, "add_prefix_space", true),
+        .rules = rules,
+        .like_bert = names.pieces_like_bert,
+        .lowercase = flag(settings, "do_lower_case", false),
+        .keeps_spaces = settings.languages != nullptr && settings.languages->keeps_spaces,
+        .tokens = std::move(tokens)};
     return tokenizer_json(read_file(pieces, maximum_vocabulary_bytes), files).dump();
   }
   fail(

@@ -42,8 +42,8 @@ ForeignFolder m2m100() {
 }
 
 std::vector<ForeignFolder> translators() {
-  return {ForeignFolder(marian), ForeignFolder(t5), ForeignFolder(nllb), m2m100(),
-          ForeignFolder(mbart)};
+  return {ForeignFolder(marian), ForeignFolder(t5),    ForeignFolder(nllb), m2m100(),
+          ForeignFolder(mbart),  test::mbart_of_2020()};
 }
 
 using Change = std::function<void(std::map<std::string, at::Tensor>&)>;

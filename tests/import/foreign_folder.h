@@ -75,6 +75,20 @@ struct ForeignFolder {
   std::map<std::string, at::Tensor> tensors;
 };
 
+// mBART of 2020, which answers in Romanian: its tokenizer has 25 languages, and a folder without a
+// tokenizer_class means it.
+inline ForeignFolder mbart_of_2020() {
+  ForeignFolder folder("MBartForConditionalGeneration");
+  folder.files["tokenizer_config.json"].erase("tokenizer_class");
+  folder.files["tokenizer_config.json"]["src_lang"] = "cs_CZ";
+  // Ids of the case: pieces, 52 languages (ro_RO is the 20th), the mask and two without a
+  // token.
+  const int64_t romanian = folder.config()["vocab_size"].get<int64_t>() - 2 - 1 - 52 + 19;
+  folder.files["generation_config.json"].erase("forced_bos_token_id");
+  folder.files["generation_config.json"]["decoder_start_token_id"] = romanian;
+  return folder;
+}
+
 // The error message for a changed folder; checks that nothing was written.
 inline std::string refused(const std::string& name,
                            const std::function<void(ForeignFolder&)>& change) {
