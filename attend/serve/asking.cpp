@@ -242,12 +242,15 @@ std::vector<RequestField> language_fields(SearchOptions& search, const std::stri
 }
 
 HttpResponse answers_response(const ServedModel& served, const nlohmann::json& answers) {
-  return {.body = fmt::format(R"({{"model":{},"answers":{}}})", json_text(served.name),
-                              json_text(answers))};
+  return {.body = ordered_text({{"model", served.name}, {"answers", answers}})};
 }
 
 std::string json_text(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string ordered_text(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace attend

@@ -103,5 +103,6 @@ HttpResponse answers_response(const ServedModel& served, const nlohmann::json& a
 
 // JSON in UTF-8; invalid bytes in texts are replaced.
 std::string json_text(const nlohmann::json& value);
+std::string ordered_text(const nlohmann::ordered_json& value);  // members in their order
 
 }  // namespace attend

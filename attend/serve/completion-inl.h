@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -65,12 +66,12 @@ class Completion : public ClientSink {
   void end(const std::vector<Answer>& answers);
   void fail_locked(const RequestError& error);
   void say(Choice& choice);
-  void send_event(const std::string& json);
+  void send_event(const std::string& text);
   void finish_if_all_are();
-  std::string choice_json(const Choice& choice, const std::string& text) const;
-  std::string body_json(const std::string& choices, const std::string& usage) const;
-  std::string usage_json() const;
-  std::string logarithms_json(const Choice& choice) const;
+  nlohmann::ordered_json choice_json(const Choice& choice, const std::string& text) const;
+  nlohmann::ordered_json body_json(nlohmann::ordered_json choices) const;
+  nlohmann::json usage_json() const;
+  nlohmann::json logarithms_json(const Choice& choice) const;
 
   const ServedModel& served_;
   ServerMetrics& metrics_;

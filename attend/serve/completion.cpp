@@ -12,6 +12,7 @@ namespace attend::internal {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
 
@@ -50,11 +51,11 @@ class LogarithmsJson {
       best.emplace(model_.answer_texts({alternative.token})[0], alternative.log_probability);
   }
 
-  std::string text(bool has_rivals) const {
-    return json_text({{"tokens", tokens_},
-                      {"token_logprobs", logarithms_},
-                      {"text_offset", offsets_},
-                      {"top_logprobs", has_rivals ? best_ : json()}});
+  json object(bool has_rivals) const {
+    return {{"tokens", tokens_},
+            {"token_logprobs", logarithms_},
+            {"text_offset", offsets_},
+            {"top_logprobs", has_rivals ? best_ : json()}};
   }
 
  private:
@@ -194,12 +195,14 @@ void Completion::say(Choice& choice) {
   if (choice.finish.empty() && choice.text.size() <= choice.sent) return;
   const std::string more = choice.text.substr(std::min(choice.sent, choice.text.size()));
   choice.sent = choice.text.size();
-  send_event(body_json(choice_json(choice, std::exchange(choice.echo, "") + more),
-                       options_.tells_usage ? "null" : ""));
+  ordered_json body =
+      body_json(ordered_json::array({choice_json(choice, std::exchange(choice.echo, "") + more)}));
+  if (options_.tells_usage) body["usage"] = nullptr;
+  send_event(ordered_text(body));
 }
 
-void Completion::send_event(const std::string& json) {
-  std::string event = fmt::format("data: {}\n\n", json);
+void Completion::send_event(const std::string& text) {
+  std::string event = fmt::format("data: {}\n\n", text);
   if (std::exchange(is_begun_, true)) return reply_.add(std::move(event));
   // Otherwise nginx buffers the events.
   reply_.begin({.type = "text/event-stream",
@@ -216,39 +219,47 @@ void Completion::finish_if_all_are() {
   for (const Choice& choice : choices_) tokens += static_cast<int64_t>(choice.token_count);
   metrics_.count_tokens(tokens);
   if (options_.streams) {
-    if (options_.tells_usage) send_event(body_json("", usage_json()));
+    if (options_.tells_usage) {
+      ordered_json body = body_json(ordered_json::array());
+      body["usage"] = usage_json();
+      send_event(ordered_text(body));
+    }
     send_event("[DONE]");
     return reply_.end();
   }
-  std::vector<std::string> all;
+  ordered_json all = ordered_json::array();
   for (const Choice& choice : choices_)
     all.push_back(choice_json(choice, choice.echo + choice.text));
-  reply_.send({.body = body_json(fmt::format("{}", fmt::join(all, ",")), usage_json())});
+  ordered_json body = body_json(std::move(all));
+  body["usage"] = usage_json();
+  reply_.send({.body = ordered_text(body)});
 }
 
-std::string Completion::choice_json(const Choice& choice, const std::string& text) const {
-  return fmt::format(R"({{"text":{},"index":{},"logprobs":{},"finish_reason":{}}})",
-                     json_text(text), &choice - choices_.data(), logarithms_json(choice),
-                     choice.finish.empty() ? "null" : json_text(choice.finish));
+ordered_json Completion::choice_json(const Choice& choice, const std::string& text) const {
+  return {{"text", text},
+          {"index", &choice - choices_.data()},
+          {"logprobs", logarithms_json(choice)},
+          {"finish_reason", choice.finish.empty() ? ordered_json() : ordered_json(choice.finish)}};
 }
 
-std::string Completion::body_json(const std::string& choices, const std::string& usage) const {
-  return fmt::format(
-      R"({{"id":{},"object":"text_completion","created":{},"model":{},"choices":[{}]{}}})",
-      json_text(id_), created_, json_text(served_.name), choices,
-      usage.empty() ? "" : fmt::format(R"(,"usage":{})", usage));
+ordered_json Completion::body_json(ordered_json choices) const {
+  return {{"id", id_},
+          {"object", "text_completion"},
+          {"created", created_},
+          {"model", served_.name},
+          {"choices", std::move(choices)}};
 }
 
-std::string Completion::usage_json() const {
+json Completion::usage_json() const {
   int64_t tokens = 0;
   for (const Choice& choice : choices_) tokens += static_cast<int64_t>(choice.token_count);
-  return json_text({{"prompt_tokens", options_.prompt_tokens},
-                    {"completion_tokens", tokens},
-                    {"total_tokens", options_.prompt_tokens + tokens}});
+  return {{"prompt_tokens", options_.prompt_tokens},
+          {"completion_tokens", tokens},
+          {"total_tokens", options_.prompt_tokens + tokens}};
 }
 
-std::string Completion::logarithms_json(const Choice& choice) const {
-  if (!options_.has_logarithms) return "null";
+json Completion::logarithms_json(const Choice& choice) const {
+  if (!options_.has_logarithms) return nullptr;
   const Model& model = *served_.model;
   LogarithmsJson all(model);
   size_t echoed = 0;
@@ -267,7 +278,7 @@ std::string Completion::logarithms_json(const Choice& choice) const {
   const size_t end = character_count(choice.text);
   for (size_t i = 0; i < choice.tokens.size() && choice.offsets[i] < end; ++i)
     all.add(texts[i], choice.logarithms[i], echoed + choice.offsets[i], choice.alternatives[i]);
-  return all.text(options_.has_rivals);
+  return all.object(options_.has_rivals);
 }
 
 }  // namespace attend::internal

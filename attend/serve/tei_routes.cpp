@@ -13,6 +13,7 @@ namespace attend {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 // Maximum count of numbers in all token vectors; each takes about 11 bytes as JSON.
 constexpr size_t max_token_numbers = 1 << 22;
@@ -259,17 +260,20 @@ double product(const std::vector<float>& one, const std::vector<float>& other) {
   return sum;
 }
 
-std::string token_json(const SourceToken& token) {
+ordered_json token_json(const SourceToken& token) {
   // Positions are unknown: the text may have been normalised.
-  return fmt::format(R"({{"id":{},"text":{},"special":{},"start":null,"stop":null}})", token.id,
-                     json_text(token.text), token.is_special);
+  return {{"id", token.id},
+          {"text", token.text},
+          {"special", token.is_special},
+          {"start", nullptr},
+          {"stop", nullptr}};
 }
 
-std::string tokens_json(const Model& model, const std::string& text, bool adds_special) {
-  std::vector<std::string> all;
+ordered_json tokens_json(const Model& model, const std::string& text, bool adds_special) {
+  ordered_json all = ordered_json::array();
   for (const SourceToken& token : model.tokenise(text))
     if (adds_special || !token.is_special) all.push_back(token_json(token));
-  return fmt::format("[{}]", fmt::join(all, ","));
+  return all;
 }
 
 json model_type_json(const Model& model) {
@@ -399,12 +403,12 @@ void answer_tei_tokenize(Service& service, const HttpRequest& request, const Htt
   service.compute(
       served, reply,
       [&served, reply, texts = std::move(asked.inputs.texts), adds_special = asked.adds_special] {
-        std::vector<std::string> all;
+        ordered_json all = ordered_json::array();
         for (const std::string& text : texts) {
           if (reply.is_abandoned()) break;
           all.push_back(tokens_json(*served.model, text, adds_special));
         }
-        return HttpResponse{.body = fmt::format("[{}]", fmt::join(all, ","))};
+        return HttpResponse{.body = ordered_text(all)};
       },
       tei_error);
 }
