@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,8 +80,7 @@ class Parts:
             self.tensors["widths"] = self.tensors["widths"] * t**0.5
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """The arguments of the operators of attention, and the shape of their results."""
 
     arguments: tuple  # arguments of torch.ops.attend_kernels.attention
@@ -108,27 +108,31 @@ def _autocast(*given: Tensor) -> tuple[Tensor, ...]:
 
 def check_rows(query: Tensor, key: Tensor, value: Tensor) -> None:
     """ValueError unless the three fit each other."""
+    axes, device, dtype = query.dim(), query.device, query.dtype
     for name, x in (("query", query), ("key", key), ("value", value)):
-        if x.dim() != query.dim() or x.dim() not in (2, 3, 4):
+        if x.dim() != axes or axes not in (2, 3, 4):
             raise ValueError(f"{name} has shape {shape(x)}, query {shape(query)}; all must have 2, 3 or 4 axes, the "
                              "same number")
-        if x.device != query.device:
-            raise RuntimeError(f"{name} is on {x.device}, query on {query.device}; they must match")
-    for name, x in (("key", key), ("value", value)):
-        if x.dtype != query.dtype:
-            raise ValueError(f"{name} has dtype {x.dtype}, query {query.dtype}; they must match")
-    for name, x in (("query", query), ("key", key)):
-        if x.shape[-1] == 0:
-            raise ValueError(f"{name} has shape {shape(x)}; its depth, the last axis, must be 1 or more")
-    if query.dim() >= 3 and key.shape[0] != query.shape[0]:
-        raise ValueError(f"key has batch {key.shape[0]}, query {query.shape[0]}; they must match")
-    if query.dim() == 4 and (key.shape[1] == 0 or query.shape[1] == 0 or query.shape[1] % key.shape[1] != 0):
-        raise ValueError(f"key has {key.shape[1]} heads, query {query.shape[1]}; the first must divide the second")
-    if value.shape[:-1] != key.shape[:-1]:
+        if x.device != device:
+            raise RuntimeError(f"{name} is on {x.device}, query on {device}; they must match")
+        if x.dtype != dtype:
+            raise ValueError(f"{name} has dtype {x.dtype}, query {dtype}; they must match")
+    # Sizes are read once, since each reading takes as long as the comparison.
+    q, k = query.shape, key.shape
+    for name, sizes in (("query", q), ("key", k)):
+        if sizes[-1] == 0:
+            raise ValueError(f"{name} has shape {list(sizes)}; its depth, the last axis, must be 1 or more")
+    if axes >= 3 and k[0] != q[0]:
+        raise ValueError(f"key has batch {k[0]}, query {q[0]}; they must match")
+    if axes == 4 and (k[1] == 0 or q[1] == 0 or q[1] % k[1] != 0):
+        raise ValueError(f"key has {k[1]} heads, query {q[1]}; the first must divide the second")
+    if value.shape[:-1] != k[:-1]:
         raise ValueError(f"value has shape {shape(value)}, key {shape(key)}; all axes but the last must match")
 
 
 def _heads_of(parameters: scores.Parameters, score: scores.Score) -> int | None:
+    if not parameters:
+        return None
     own = {"W": 2, "W_q": 2, "W_k": 2, "v": 1, "b": 1, "w_q": 1, "w_k": 1, "beta": 0}
     if score.name == "linear":
         own["b"] = 0
@@ -187,9 +191,9 @@ def lower(query: Tensor, key: Tensor, value: Tensor, *, score: object, scope: ob
     dtype = query.dtype
     with without_autocast():
         q, k, v, vector = _mapped(chosen_score, _four_axes(query), _four_axes(key), _four_axes(value))
-        extent = Extent(q.shape[0], q.shape[1], q.shape[2], k.shape[2], axes)
-        depth = query.shape[-1]
-        scale = depth**-0.5 if chosen_score.scale is None else chosen_score.scale
+        batch, heads, queries, _ = q.shape
+        extent = Extent(batch, heads, queries, k.shape[2], axes)
+        scale = query.shape[-1]**-0.5 if chosen_score.scale is None else chosen_score.scale
         parts = Parts(extent, query, q, scale)
         for term in chosen_bias.terms:
             term(parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,8 +23,7 @@ SCOPE_TENSORS = 8  # maximum per call
 END, WINDOW, KEY_LENGTHS, QUERY_LENGTHS, PREFIX, GLOBAL_ROWS, SEGMENTS, BLOCKS, MASK, AROUND, EDGES = range(-1, 10)
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(NamedTuple):
     """Sizes of a call: batch entries, heads, queries and keys, and the number of axes of the queries."""
 
     batch: int

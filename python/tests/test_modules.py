@@ -76,7 +76,7 @@ def test_no_second_openmp():
     assert run(code) == run(whole)
 
 
-@pytest.mark.parametrize("order", itertools.permutations(["attend", "numpy", "sklearn.svm", "onnxruntime"]))
+@pytest.mark.parametrize("order", list(itertools.permutations(["attend", "numpy", "sklearn.svm", "onnxruntime"])))
 def test_import_order(order):
     present = [name for name in order if importlib.util.find_spec(name.partition(".")[0])]
     if len(present) < len(order) and order != tuple(sorted(order)):
