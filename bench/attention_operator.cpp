@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/kernels/peak.h"
@@ -59,9 +61,29 @@ void run_short_case(Bench& bench, int64_t length, int64_t depth) {
   bench.add("time to read the same bytes over time of the kernels", rounds.ratio(4, 2));
 }
 
+// Absolute times, which tools/wheel_bars.py compares with the times of the Python package.
+void run_call_case(Bench& bench, const std::string& score, const Shape& shape) {
+  const OperatorRuns runs = operator_runs(shape, score, Path::automatic);
+  const Rounds rounds = take_turns(
+      {seconds_of(1, runs.forward), seconds_of(1, runs.forward_and_backward)}, bench.seconds);
+  bench.add("forward, us", rounds.median(0) * 1e6);
+  bench.add("both, us", rounds.median(1) * 1e6);
+}
+
 }  // namespace
 
 void add_operator_cases(std::vector<Case>& cases) {
+  const std::vector<std::pair<std::string, Shape>> calls = {
+      {"scaled_dot", {1, 1, 1, 1, 1, 1, 1}},
+      {"scaled_dot", {64, 4, 4, 32, 32, 32, 32}},
+      {"scaled_dot", {1, 8, 8, 1024, 1024, 64, 64}},
+      {"scaled_dot", {1, 8, 2, 1024, 1024, 128, 128}},
+      {"additive", {1, 1, 1, 1024, 1024, 128, 128}}};
+  for (const auto& [score, shape] : calls)
+    cases.push_back(
+        {fmt::format("operator, {}, batch {}, {} heads of {}, T={}, d={}", score, shape.batch,
+                     shape.heads, shape.key_heads, shape.keys, shape.depth),
+         false, [=](Bench& bench) { run_call_case(bench, score, shape); }});
   for (const std::string score : {"general", "cosine"}) {
     cases.push_back({fmt::format("{}, 4 heads, d=64, T=1024", score), true,
                      [=](Bench& bench) { run_mapped_case(bench, score); }});

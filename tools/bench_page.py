@@ -29,7 +29,7 @@ MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end of table -->)", re.DO
 # Columns and the files that fill them.
 ZEN5, ZEN5_LATER, ZEN4 = "2026-11-25-zen5", "2026-11-27-zen5", "2026-11-21-zen4"
 RAPIDS = "2026-11-22-sapphire-rapids"
-ZEN4_LATER = "2026-11-29-zen4"
+ZEN4_LATER, ZEN4_PYTHON = "2026-11-29-zen4", "2026-11-30-zen4"
 AMX, AMX_LATER = "2026-11-26-xeon-amx", "2026-11-27-xeon-amx"
 PEERS = "peers"
 PEER_FILES = (PEERS, "recurrence", "encoders")
@@ -157,6 +157,59 @@ RECURRENCES = (
 )
 
 
+PASSES = ("forward", "both passes")
+
+
+def python_rows():
+    """Cases of tools/wheel_bars.py."""
+    empty, *others = (f"scaled_dot, batch {shape}" for shape in (
+        "1, 1 heads of 1, T=1, d=1", "64, 4 heads of 4, T=32, d=32", "1, 8 heads of 8, T=1024, d=64",
+        "1, 8 heads of 2, T=1024, d=128"))
+    def row(label, case, metric):
+        cells = (Cell(ZEN4_PYTHON, "python", tuple(f"{case}, {kind}" for kind in PASSES), (name,))
+                 for name in ("attend", metric))
+        return label, *cells, Cell(ZEN4_PYTHON, "python", f"{case}, forward", (metric,), "bar")
+    yield row("one query and one key: more than C++", empty, "more than C++")
+    for case in (*others, "additive, batch 1, 1 heads of 1, T=1024, d=128"):
+        yield row(f"{case}: over C++", case, "over C++")
+    for dtype in ("float32", "bfloat16"):
+        case = f"scaled dot, 8 heads x 1,024, depth 64, {dtype}"
+        yield row(f"{case}: sdpa over attend", case, "sdpa over attend")
+    case = "additive, 1,024 keys, depth 128, float32"
+    yield row(f"{case}: eager over attend", case, "eager over attend")
+    case = "100,000 calls"
+    yield f"{case}: growth of memory", Cell(ZEN4_PYTHON, "python", case, ("growth of memory",)), "", \
+        Cell(ZEN4_PYTHON, "python", case, ("growth of memory",), "bar")
+
+
+def transformers_cases():
+    """(label, cases) of tools/transformers_bars.py; the cases of a row differ in their dtype."""
+    for mask in ("full", "causal"):
+        for what in ("forward, 512", "forward, 2048", "forward and backward, 512"):
+            case = f"attention of a layer, {mask}, {what} tokens"
+            yield case, (f"{case}, float32", f"{case}, bfloat16")
+    for model in ("BERT-base", "GPT-2"):
+        for what in ("forward, 512", "forward, 2048", "training step, 512"):
+            yield f"{model}, {what} tokens", (f"{model}, {what} tokens, float32", f"{model}, {what} tokens, bfloat16")
+    for what in ("forward", "forward and backward"):
+        case = f"gated delta rule of a layer, {what}, 2048 tokens"
+        yield case, (f"{case}, float32",)
+    case = "Qwen3-Next-like, training step, 2048 tokens"
+    yield case, (f"{case}, float32",)
+    yield "the same: memory", (f"memory of {case}",)
+    for case in ("attention of a layer, 2048 tokens", "BERT-base with 1 layer, 2048 tokens",
+                 "BERT-base with 12 layers, 2048 tokens"):
+        case = f"memory of output_attentions, {case}, one head read"
+        yield case, (case,)
+
+
+def transformers_rows():
+    for label, cases in transformers_cases():
+        def cell(metric, field="value"):
+            return Cell(ZEN4_PYTHON, "python", cases, (metric,), field)
+        yield label, cell("attend"), cell("sdpa over attend"), cell("eager over attend"), cell("eager over attend", "bar")
+
+
 def training_rows():
     for label, network in (("Transformer", "Transformer"), ("recurrent", "recurrent"),
                            ("recurrent, words of CMUdict", "words of CMUdict")):
@@ -223,7 +276,7 @@ PEER_GROUPS = (
 
 
 def tables(figures):
-    """{name: (header, rows)} of all tables except peers."""
+    """{name: (header, rows)} of the tables of docs/benchmarks.md."""
     return {
         "headline": (("work", "Attend", "against", "ratio"), headline()),
         "kernels": (("case", "Zen 5", "Zen 4", "Sapphire Rapids", "bar"),
@@ -242,6 +295,12 @@ def tables(figures):
         "server": (("part", "Zen 5", "Xeon with AMX", "bar"), by_machine("serve", (ZEN5_LATER, AMX_LATER), SERVER)),
         "explanations": (("method", "time / memory") * 3, explanation_rows(figures)),
     }
+
+
+def peer_tables():
+    """As tables(), of docs/peers.md except peers."""
+    return {"python": (("call, forward / both passes", "attend", "figure", "bar"), python_rows()),
+            "transformers": (("case, float32 / bfloat16", "attend", "sdpa", "eager", "bar"), transformers_rows())}
 
 
 def with_unit(texts, units):
@@ -346,11 +405,11 @@ def load(results=RESULTS):
 
 def page_text(path, page, results=RESULTS):
     """The text `page` of a path with the tables that the figures give."""
+    figures = load(results)
+    chosen = peer_tables() if path == PEER_PAGE else tables(figures)
+    made = {name: filled(name, *table, figures) for name, table in chosen.items()}
     if path == PEER_PAGE:
-        made = {"peers": peer_table(newest_peers(results))}
-    else:
-        figures = load(results)
-        made = {name: filled(name, *table, figures) for name, table in tables(figures).items()}
+        made["peers"] = peer_table(newest_peers(results))
     there = [name for _, name, _ in MARKED.findall(page)]
     if sorted(there) != sorted(made):
         raise SystemExit(f"{path.name} has markers of {sorted(there)}, not of {sorted(made)}")

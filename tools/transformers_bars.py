@@ -3,14 +3,16 @@
 
 Run it with the Python of an environment that has the wheel and transformers (./dev wheel makes
 build/wheel/torch-2.15.0). Models have random weights. Each number is the median of processor times that were measured
-in turns; memory is the peak above the model, in a process of its own. The results are rows of a Markdown table. In the
-rows of recurrences, the columns sdpa and eager have the functions of transformers.
+in turns; memory is the peak above the model, in a process of its own. In the cases of recurrences, sdpa and eager have
+the functions of transformers. Prints figures with their bars; --json FILE adds them to a file of bench/results. Exits
+with 1 if a bar is missed.
 """
 
 import argparse
 import copy
 import datetime
 import json
+import pathlib
 import platform
 import statistics
 import subprocess
@@ -22,6 +24,7 @@ import transformers
 
 import attend
 from attend._transformers_recurrences import REPLACEMENTS
+from wheel_bars import Figures
 
 KINDS = ("attend", "sdpa", "eager")
 BERT = ("BertModel", "BertConfig", {"vocab_size": 1000, "max_position_embeddings": 2048,
@@ -62,10 +65,12 @@ def in_turns(calls, turns):
     return {name: statistics.median(times) for name, times in found.items()}
 
 
-def row(name, times, unit="s"):
-    ours = times["attend"]
-    cells = [f"{times[kind]:.3f} {unit} ({times[kind] / ours:.2f})" if kind in times else "" for kind in KINDS[1:]]
-    print(f"| {name} | {ours:.3f} {unit} | {' | '.join(cells)} |", flush=True)
+def add(figures, case, values, bars, unit="s"):
+    """Adds attend's value and the others' over it. `bars`: {kind: bar}."""
+    figures.add(case, "attend", values["attend"], unit)
+    for kind in KINDS[1:]:
+        if kind in values:
+            figures.add(case, f"{kind} over attend", values[kind] / values["attend"], "x", bars.get(kind))
 
 
 def model_call(model, tokens, train):
@@ -81,27 +86,38 @@ def model_call(model, tokens, train):
     return call
 
 
-def whole_models(options, dtype):
+def whole_models(options, dtype, figures):
     for name, described in (("BERT-base", BERT), ("GPT-2", GPT2)):
         models = {kind: made(described, kind, dtype).eval() for kind in KINDS}
         for tokens, train in ((512, False), (2048, False), (512, True)):
             times = in_turns({kind: model_call(model, tokens, train) for kind, model in models.items()}, options.turns)
-            row(f"{name}, {'training step' if train else 'forward'}, {tokens} tokens, {str(dtype)[6:]}", times)
+            add(figures, f"{name}, {'training step' if train else 'forward'}, {tokens} tokens, {str(dtype)[6:]}", times,
+                {"sdpa": 1, "eager": 1})
 
 
-def attention_share(options, dtype):
-    """The attention functions of one layer: 12 heads of depth 64."""
+def attention_functions():
     from transformers import AttentionInterface
-    from transformers.masking_utils import AttentionMaskInterface
     from transformers.models.bert.modeling_bert import eager_attention_forward
 
-    functions = {"attend": AttentionInterface()["attend"], "sdpa": AttentionInterface()["sdpa"],
-                 "eager": eager_attention_forward}
+    return {"attend": AttentionInterface()["attend"], "sdpa": AttentionInterface()["sdpa"],
+            "eager": eager_attention_forward}
+
+
+def layer_inputs(tokens, dtype=torch.float32, train=False):
+    """Queries, keys and values of one layer with 12 heads of depth 64."""
+    return [torch.randn(1, tokens, 12, 64).to(dtype).transpose(1, 2).requires_grad_(train) for _ in range(3)]
+
+
+def attention_share(options, dtype, figures):
+    """The attention functions of one layer."""
+    from transformers.masking_utils import AttentionMaskInterface
+
+    functions = attention_functions()
     module = torch.nn.Module()
     for causal in (False, True):
         module.is_causal = causal
         for tokens, train in ((512, False), (2048, False), (512, True)):
-            q, k, v = (torch.randn(1, tokens, 12, 64).to(dtype).transpose(1, 2).requires_grad_(train) for _ in range(3))
+            q, k, v = layer_inputs(tokens, dtype, train)
             masks = {kind: AttentionMaskInterface()[kind](batch_size=1, q_length=tokens, kv_length=tokens, dtype=dtype)
                      if causal else None for kind in KINDS}
 
@@ -114,11 +130,12 @@ def attention_share(options, dtype):
 
             times = in_turns({kind: lambda kind=kind: call(kind) for kind in KINDS}, 3 * options.turns)
             name = f"{'causal' if causal else 'full'}, {'forward and backward' if train else 'forward'}"
-            row(f"attention of a layer, {name}, {tokens} tokens, {str(dtype)[6:]}",
-                {kind: t * 1000 / (2048 // tokens) for kind, t in times.items()}, "ms")
+            bar = 1.3 if dtype == torch.float32 else 1.5
+            add(figures, f"attention of a layer, {name}, {tokens} tokens, {str(dtype)[6:]}",
+                {kind: t * 1000 / (2048 // tokens) for kind, t in times.items()}, {"sdpa": bar, "eager": bar}, "ms")
 
 
-def delta_rule_share(options):
+def delta_rule_share(options, figures):
     """The gated delta rule of one layer: 2048 tokens, 4 heads of keys and 8 of values, depth 128."""
     from transformers.models.qwen3_next import modeling_qwen3_next as module
     ours = module.torch_chunk_gated_delta_rule
@@ -135,8 +152,8 @@ def delta_rule_share(options):
 
     for train in (False, True):
         times = in_turns({"attend": lambda: call(ours, train), "sdpa": lambda: call(ours.original, train)}, options.turns)
-        row(f"gated delta rule of a layer, {'forward and backward' if train else 'forward'}, 2048 tokens, float32",
-            {kind: t * 1000 for kind, t in times.items()}, "ms")
+        add(figures, f"gated delta rule of a layer, {'forward and backward' if train else 'forward'}, 2048 tokens, float32",
+            {kind: t * 1000 for kind, t in times.items()}, {}, "ms")
 
 
 def without_replacements():
@@ -155,14 +172,15 @@ def with_functions(module, functions, call):
     return chosen
 
 
-def recurrent_model(options):
+def recurrent_model(options, figures):
     from transformers.models.qwen3_next import modeling_qwen3_next as module
     ours = {name: vars(module)[name] for name in REPLACEMENTS if name in vars(module)}
     theirs = {name: function.original for name, function in ours.items()}
     calls = {}
     for kind, functions in (("attend", ours), ("sdpa", theirs), ("eager", theirs)):
         calls[kind] = with_functions(module, functions, model_call(made(QWEN, kind).train(), 2048, True))
-    row("Qwen3-Next-like, training step, 2048 tokens, float32", in_turns(calls, options.turns))
+    add(figures, "Qwen3-Next-like, training step, 2048 tokens, float32", in_turns(calls, options.turns),
+        {"sdpa": 3, "eager": 3})
 
 
 def peak_above(call):
@@ -177,6 +195,19 @@ def peak_above(call):
     before = status("VmRSS")
     call()
     return status("VmHWM") - before
+
+
+def attention_weights_memory(kind):
+    function, module = attention_functions()[kind], torch.nn.Module().eval()
+    module.is_causal = False
+    small, inputs = layer_inputs(8), layer_inputs(2048)
+
+    def call(tensors):
+        with torch.no_grad():
+            return function(module, *tensors, None, scaling=0.125, output_attentions=True)[1][0, 0].sum()
+
+    call(small)
+    return peak_above(lambda: call(inputs))
 
 
 def layer_weights_memory(kind, layers):
@@ -201,28 +232,30 @@ def recurrent_memory(kind):
 
 
 MEMORY = {
-    "output_attentions, BERT-base with 1 layer, 2048 tokens, its weights read":
-        (lambda kind: layer_weights_memory(kind, 1), ("attend", "eager")),
-    "output_attentions, BERT-base with 12 layers, 2048 tokens, the weights of one layer read":
-        (lambda kind: layer_weights_memory(kind, 12), ("attend", "eager")),
-    "Qwen3-Next-like, training step, 2048 tokens": (recurrent_memory, KINDS),
+    "memory of output_attentions, attention of a layer, 2048 tokens, one head read":
+        (attention_weights_memory, ("attend", "eager"), 10),
+    "memory of output_attentions, BERT-base with 1 layer, 2048 tokens, one head read":
+        (lambda kind: layer_weights_memory(kind, 1), ("attend", "eager"), 10),
+    "memory of output_attentions, BERT-base with 12 layers, 2048 tokens, one head read":
+        (lambda kind: layer_weights_memory(kind, 12), ("attend", "eager"), 10),
+    "memory of Qwen3-Next-like, training step, 2048 tokens": (recurrent_memory, KINDS, 2),
 }
 
 
-def memory(options):
-    for number, (name, (_, kinds)) in enumerate(MEMORY.items()):
+def memory(options, figures):
+    for number, (name, (_, kinds, bar)) in enumerate(MEMORY.items()):
         found = {}
         for kind in kinds:
             run = subprocess.run([sys.executable, __file__, "--threads", str(options.threads), "--child", kind, str(number)],
                                  check=True, capture_output=True, text=True)
             found[kind] = json.loads(run.stdout.splitlines()[-1])
-        row(name, found, "MB")
+        add(figures, name, found, {kind: bar for kind in KINDS[1:]}, "MB")
 
 
 def child(kind, number):
     from transformers.models.qwen3_next import modeling_qwen3_next  # noqa: F401
     attend.register_with_transformers()
-    measure, _ = list(MEMORY.values())[int(number)]
+    measure = list(MEMORY.values())[int(number)][0]
     print(json.dumps(measure(kind)))
 
 
@@ -232,6 +265,7 @@ def main():
     parser.add_argument("--turns", type=int, default=3, help="measured calls of each (default 3)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"], help="default: float32")
+    parser.add_argument("--json", type=pathlib.Path, help="file of bench/results")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -241,19 +275,21 @@ def main():
     attend.register_with_transformers()
     print(f"{processor()}, {options.threads} thread, PyTorch {torch.__version__}, transformers {transformers.__version__}, "
           f"attend {attend.__version__}, {datetime.date.today()}\n")
-    print("| | attend | sdpa (ratio) | eager (ratio) |\n|---|---|---|---|")
+    figures = Figures("python")
     parts = options.part or ["share", "models", "recurrences", "memory"]
     for dtype in [getattr(torch, name) for name in options.dtype or ["float32"]]:
         if "share" in parts:
-            attention_share(options, dtype)
+            attention_share(options, dtype, figures)
         if "models" in parts:
-            whole_models(options, dtype)
+            whole_models(options, dtype, figures)
     if "recurrences" in parts:
-        delta_rule_share(options)
-        recurrent_model(options)
+        delta_rule_share(options, figures)
+        recurrent_model(options, figures)
     if "memory" in parts:
-        memory(options)
-    return 0
+        memory(options, figures)
+    if options.json:
+        figures.add_to(options.json)
+    return figures.missed > 0
 
 
 if __name__ == "__main__":
