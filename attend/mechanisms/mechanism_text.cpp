@@ -12,7 +12,7 @@ namespace attend {
 namespace {
 
 constexpr size_t text_columns = 100;
-constexpr size_t name_column = 21;   // after two spaces and the longest name
+constexpr size_t name_column = 23;   // after two spaces and the longest name
 constexpr size_t label_column = 14;  // on the page of one row
 
 // Wraps `text` from column `indent` on; the indent of the first line is already there.

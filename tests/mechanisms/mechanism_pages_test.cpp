@@ -21,7 +21,9 @@ TEST(MechanismPages, AllOfThemHoldEveryRow) {
   ASSERT_EQ(document["mechanisms"].size(), mechanism_table().size());
   size_t place = 0;
   for (const Mechanism& row : mechanism_table()) {
-    EXPECT_THAT(text, HasSubstr(std::string(row.title))) << row.name;
+    // A space separates the longest name from its title.
+    EXPECT_THAT(text, HasSubstr(fmt::format("  {} ", row.name)));
+    EXPECT_THAT(text, HasSubstr(fmt::format(" {}", row.title))) << row.name;
     EXPECT_THAT(page, HasSubstr(fmt::format("### {}\n", row.name)));
     EXPECT_THAT(page, HasSubstr(compute_command_of(row)));
     EXPECT_EQ(document["mechanisms"][place++], mechanism_json(row));
@@ -50,11 +52,15 @@ TEST(MechanismPages, ParentsExistAndAreNotYounger) {
   for (const Mechanism& row : mechanism_table()) {
     EXPECT_GE(row.year, 2014) << row.name;
     EXPECT_THAT(tree, HasSubstr(fmt::format(">{}</text>", row.name)));
-    if (!row.parent.empty()) EXPECT_LE(mechanism(row.parent).year, row.year) << row.name;
+    if (!row.parent.empty()) {
+      EXPECT_LE(mechanism(row.parent).year, row.year) << row.name;
+    }
   }
   for (const RecurrenceRow& row : recurrence_table()) {
     EXPECT_THAT(tree, HasSubstr(fmt::format(">{}</text>", row.title)));
-    if (!row.parent.empty()) EXPECT_LE(recurrence_row(row.parent).year, row.year) << row.name;
+    if (!row.parent.empty()) {
+      EXPECT_LE(recurrence_row(row.parent).year, row.year) << row.name;
+    }
   }
 }
 
