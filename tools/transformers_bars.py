@@ -12,8 +12,6 @@ import argparse
 import copy
 import datetime
 import json
-import pathlib
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,7 +22,7 @@ import transformers
 
 import attend
 from attend._transformers_recurrences import REPLACEMENTS
-from wheel_bars import Figures
+from wheel_bars import Figures, processor, results_file
 
 KINDS = ("attend", "sdpa", "eager")
 BERT = ("BertModel", "BertConfig", {"vocab_size": 1000, "max_position_embeddings": 2048,
@@ -36,14 +34,6 @@ QWEN = ("Qwen3NextModel", "Qwen3NextConfig", {
     "num_key_value_heads": 1, "head_dim": 128, "linear_num_key_heads": 4, "linear_num_value_heads": 8,
     "linear_key_head_dim": 128, "linear_value_head_dim": 128, "num_experts": 4, "num_experts_per_tok": 2,
     "moe_intermediate_size": 256, "shared_expert_intermediate_size": 256})
-
-
-def processor():
-    for line in open("/proc/cpuinfo", encoding="utf-8"):
-        if line.startswith("model name"):
-            flags = [f for f in ("avx512f", "avx512_bf16", "amx_bf16") if f in open("/proc/cpuinfo", encoding="utf-8").read()]
-            return f"{line.split(':')[1].strip()} ({', '.join(flags)})"
-    return platform.processor()
 
 
 def made(described, kind, dtype=torch.float32, **changed):
@@ -265,7 +255,7 @@ def main():
     parser.add_argument("--turns", type=int, default=3, help="measured calls of each (default 3)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"], help="default: float32")
-    parser.add_argument("--json", type=pathlib.Path, help="file of bench/results")
+    parser.add_argument("--json", type=results_file, help="file of bench/results")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -31,7 +31,7 @@ bool contains(const std::vector<std::string>& all, std::string_view one) {
 
 LanguageTokens language_tokens(const PairModel& model, const std::string& folder) {
   const std::optional<TextTokenizer>& tokenizer = model.codecs.source.tokenizer;
-  if (!tokenizer || tokenizer->languages().empty())
+  if (!tokenizer || tokenizer->languages().empty() || !model.codecs.target.tokenizer)
     fail("{}: no tokens mark its languages; translators that came from transformers are exported",
          folder);
   LanguageTokens tokens{spelled_tokens(model.source_vocabulary)};
