@@ -210,6 +210,7 @@ bool reads_halves(const Problem<S>& problem) {
 template <class S>
 void attention_forward(const Problem<S>& given, const Result<S>& to, int threads) {
   check(given, to);
+  threads = worthwhile_threads(given.shape, threads);
   const SharedKeys<S> shared(given, to);
   const Problem<S>& problem = shared.problem();
   const Result<S>& result = shared.result();

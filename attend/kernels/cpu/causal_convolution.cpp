@@ -152,9 +152,14 @@ void ConvolveBackward(const CausalConvolution<T>& p, int64_t channel, const T* g
 }
 
 template <class T>
+int ThreadsFor(const CausalConvolution<T>& p, int threads) {
+  return worthwhile_threads({p.batch, p.channels, p.tokens, p.width}, threads);
+}
+
+template <class T>
 void AllConvolutions(const CausalConvolution<T>& p, T* output, T* last, int threads) {
   const int64_t vectors = (p.channels + kLanes<T> - 1) / kLanes<T>;
-  run_tasks<T>(p.batch * vectors, threads, [&](int64_t task, Arena<T>& arena) {
+  run_tasks<T>(p.batch * vectors, ThreadsFor(p, threads), [&](int64_t task, Arena<T>& arena) {
     Convolve(p, task / vectors, task % vectors * kLanes<T>, arena.take(p.width * kLanes<T>), output,
              last);
   });
@@ -164,7 +169,7 @@ template <class T>
 void AllGradients(const CausalConvolution<T>& p, const T* grad_output, const T* grad_last,
                   const CausalConvolutionGradients<T>& gradients, int threads) {
   const int64_t vectors = (p.channels + kLanes<T> - 1) / kLanes<T>;
-  run_tasks<T>(vectors, threads, [&](int64_t task, Arena<T>& arena) {
+  run_tasks<T>(vectors, ThreadsFor(p, threads), [&](int64_t task, Arena<T>& arena) {
     T* const weights = arena.take(p.width * kLanes<T>);
     T* const sums = arena.take((p.width + 1) * kLanes<T>);
     T* const slopes = arena.take(p.tokens * kLanes<T>);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <initializer_list>
 #include <mutex>
 #include <type_traits>
 #include <vector>
@@ -14,6 +15,24 @@
 // Shared by the drivers of the passes.
 
 namespace attend::kernels {
+
+// Multiply-adds below which waking a thread costs more than its share: some 50 us if each reads a
+// number from memory.
+inline constexpr double kLeastShare = 1 << 19;
+
+// Number of threads for a number of multiply-adds, the product of `sizes`. At most `threads`; 0
+// allows all.
+inline int worthwhile_threads(std::initializer_list<int64_t> sizes, int threads) {
+  const int most = threads > 0 ? threads : current_threads().most();
+  double shares = 1 / kLeastShare;
+  for (const int64_t size : sizes) shares *= static_cast<double>(size);
+  return static_cast<int>(std::clamp(shares, 1.0, static_cast<double>(most)));
+}
+
+inline int worthwhile_threads(const Shape& s, int threads) {
+  return worthwhile_threads({s.batch, s.heads, s.queries, s.keys, s.depth + s.value_depth},
+                            threads);
+}
 
 // Runs task(i, arena) for every i on up to `threads` threads. The first exception is rethrown.
 template <class T, class Task>

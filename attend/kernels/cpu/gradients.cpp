@@ -248,6 +248,7 @@ template <class S>
 void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                         const Gradients<S>& gradients, int threads) {
   check(problem, upstream, gradients);
+  threads = worthwhile_threads(problem.shape, threads);
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const Shape& s = problem.shape;

@@ -89,6 +89,11 @@ RecurrencePlan<Compute<S>> plan_of(const Recurrence<S>& p) {
   return plan;
 }
 
+// Each token decays, updates and reads the state.
+int threads_for(const RecurrenceShape& s, int threads) {
+  return worthwhile_threads({3, s.batch, s.heads, s.tokens, s.depth, s.value_depth}, threads);
+}
+
 template <class T>
 void set_kept(RecurrencePlan<T>& plan, T* kept) {
   const RecurrenceShape& s = plan.shape;
@@ -119,7 +124,7 @@ void recurrence_forward(const Recurrence<S>& problem, const RecurrenceResult<S>&
   plan.last = result.last;
   set_kept(plan, result.kept);
   const auto forward = recurrence_forward_task<Compute<S>>();
-  run_tasks<Compute<S>>(plan.tasks(), threads,
+  run_tasks<Compute<S>>(plan.tasks(), threads_for(s, threads),
                         [&](int64_t task, auto& arena) { forward(plan, task, arena); });
 }
 
@@ -146,7 +151,7 @@ void recurrence_backward(const Recurrence<S>& problem, const RecurrenceUpstream<
   plan.grad_strength = gradients.strength;
   plan.grad_initial = gradients.initial;
   const auto backward = recurrence_backward_task<T>();
-  run_tasks<T>(plan.tasks(), threads,
+  run_tasks<T>(plan.tasks(), threads_for(s, threads),
                [&](int64_t task, Arena<T>& arena) { backward(plan, task, arena); });
 }
 

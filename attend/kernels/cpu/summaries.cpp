@@ -48,6 +48,7 @@ template <class S, class Fill>
 void summarise(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                int threads, const Fill& fill) {
   check_selection(problem, lse, selection);
+  threads = worthwhile_threads(problem.shape, threads);
   SummaryPlan<Compute<S>> plan{};
   plan.lse = lse;
   plan.selection = selection;
