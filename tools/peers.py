@@ -5,9 +5,10 @@
     tools/peers.py --part attention   # or training, decoding, recurrence, encoders
     tools/peers.py --write            # also writes files of rows, and their table
 
-Makes a virtual environment with the peers' newest versions, and builds the benchmarks and the registered operator
-against its PyTorch. Both sides of each row run in turns. A ratio is the median of the turns' ratios: above 1, Attend is
-faster. PyTorch's package for Linux is built with CUDA, so CMake needs nvcc, though nothing runs on a GPU.
+Makes a virtual environment with the peers' newest versions, and builds the benchmarks and, for attention, the
+registered operator against its PyTorch. Recurrences run through the Python package of ./dev wheel. Both sides of each
+row run in turns. A ratio is the median of the turns' ratios: above 1, Attend is faster. PyTorch's package for Linux is
+built with CUDA, so the operator's build needs nvcc, though nothing runs on a GPU.
 """
 
 import argparse
@@ -96,8 +97,12 @@ def decoding_rows(python, _):
     yield from rows_of([python, ROOT / "tools/peers_decode.py", "--build", build_programs()])
 
 
-def recurrence_rows(python, folder):
-    yield from rows_of([python, ROOT / "tools/peers_recurrence.py", built_operators(python, folder / "torch")])
+def recurrence_rows(python, _):
+    packages = list((ROOT / "build/wheel/dist").glob("*.whl"))
+    if not packages:
+        raise SystemExit("build/wheel/dist has no package; run ./dev wheel first")
+    run([python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", packages[0]])
+    yield from rows_of([python, ROOT / "tools/peers_recurrence.py"])
 
 
 def encoder_rows(python, _):

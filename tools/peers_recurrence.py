@@ -1,6 +1,6 @@
-"""Times linear recurrences against ONNX Runtime and transformers; tools/peers.py runs it.
+"""Times the linear recurrences of the Python package against ONNX Runtime and transformers; tools/peers.py runs it.
 
-    python tools/peers_recurrence.py OPERATORS [--seconds 2] [--only TEXT] [--threads 1]
+    python tools/peers_recurrence.py [--seconds 2] [--only TEXT] [--threads 1]
 
 16 heads, batch 1, float32. Outputs and gradients of both sides are compared before timing. Then the sides take turns.
 Prints a JSON object per row, with the medians of the times and of the turns' ratios; one thread is timed by its
@@ -23,6 +23,8 @@ import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper
 from transformers.models.qwen3_next.modeling_qwen3_next import torch_chunk_gated_delta_rule
+
+import attend
 
 HEADS = 16
 RULES = ("linear", "gated", "delta", "gated_delta")
@@ -55,9 +57,9 @@ class Inputs:
             leaf.requires_grad_(requires_grad)
 
 
-def attend(x, initial=None):
-    return torch.ops.attend.linear_recurrence(x.query, x.key, x.value, decay=x.decay, strength=x.strength,
-                                              delta=x.delta, initial=initial)
+def ours(x, initial=None):
+    return attend.linear_recurrence(x.query, x.key, x.value, decay=x.decay, strength=x.strength, delta=x.delta,
+                                    initial=initial)
 
 
 class OnnxRecurrence:
@@ -122,8 +124,8 @@ def forward_works(threads):
                 x = Inputs(rule, tokens, depth)
                 peer = OnnxRecurrence(rule, x, threads=threads)
                 name = f"{rule}, 16 heads x {tokens:,}, depth {depth}, forward"
-                check_close(name, attend(x)[0], peer.output())
-                yield Work(name, "ONNX Runtime", lambda x=x: attend(x), peer, 3)
+                check_close(name, ours(x)[0], peer.output())
+                yield Work(name, "ONNX Runtime", lambda x=x: ours(x), peer, 3)
 
 
 def step_works(threads):
@@ -131,8 +133,8 @@ def step_works(threads):
         x = Inputs("gated_delta", 1, depth)
         peer = OnnxRecurrence("gated_delta", x, x.state, threads)
         name = f"gated_delta, 16 heads, depth {depth}, one step of decoding"
-        check_close(name, attend(x, x.state)[0], peer.output())
-        yield Work(name, "ONNX Runtime", lambda x=x: attend(x, x.state), peer, 1)
+        check_close(name, ours(x, x.state)[0], peer.output())
+        yield Work(name, "ONNX Runtime", lambda x=x: ours(x, x.state), peer, 1)
 
 
 def training_works(_):
@@ -140,10 +142,10 @@ def training_works(_):
         for tokens in (2048, 8192):
             x = Inputs("gated_delta", tokens, depth, requires_grad=True)
             name = f"gated_delta, 16 heads x {tokens:,}, depth {depth}, both passes"
-            gradients = zip(both(lambda x: attend(x)[0], x), both(transformers_rule, x))
-            for ours, theirs in gradients:
-                check_close(name, ours, theirs)
-            yield Work(name, "transformers", lambda x=x: both(lambda y: attend(y)[0], x),
+            gradients = zip(both(lambda x: ours(x)[0], x), both(transformers_rule, x))
+            for own, other in gradients:
+                check_close(name, own, other)
+            yield Work(name, "transformers", lambda x=x: both(lambda y: ours(y)[0], x),
                        lambda x=x: both(transformers_rule, x), 10)
 
 
@@ -159,24 +161,23 @@ def timed(run, threads):
 
 
 def measured(work, threads, seconds):
-    ours, theirs, begin = [], [], time.monotonic()
+    own, other, begin = [], [], time.monotonic()
     with torch.set_grad_enabled("both" in work.name):
         for run in (work.ours, work.theirs):
             run()
-        while len(ours) < 3 or time.monotonic() - begin < seconds:
-            ours.append(timed(work.ours, threads))
-            theirs.append(timed(work.theirs, threads))
-    ratio = statistics.median(t / o for o, t in zip(ours, theirs))
+        while len(own) < 3 or time.monotonic() - begin < seconds:
+            own.append(timed(work.ours, threads))
+            other.append(timed(work.theirs, threads))
+    ratio = statistics.median(t / o for o, t in zip(own, other))
     return {"work": f"{work.name}, {threads} thread{'s' * (threads > 1)}", "peer": work.peer,
-            "ours": 1e3 * statistics.median(ours), "theirs": 1e3 * statistics.median(theirs), "unit": "ms",
+            "ours": 1e3 * statistics.median(own), "theirs": 1e3 * statistics.median(other), "unit": "ms",
             "ratio": ratio, "bar": work.bar}
 
 
-def peak_growth(connection, operators, theirs, depth):
-    torch.ops.load_library(operators)
+def peak_growth(connection, theirs, depth):
     torch.set_num_threads(1)
     x = Inputs("gated_delta", 2048, depth, requires_grad=True)
-    run = transformers_rule if theirs else lambda y: attend(y)[0]
+    run = transformers_rule if theirs else lambda y: ours(y)[0]
     small = Inputs("gated_delta", 64, depth, requires_grad=True)
     both(run, small)
     pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak becomes the present size
@@ -192,13 +193,13 @@ def resident_peak():
     return int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) / 1024
 
 
-def memory_rows(operators):
+def memory_rows():
     context = multiprocessing.get_context("spawn")
     for depth in (64, 128):
         sides = []
         for theirs in (False, True):
             here, there = context.Pipe()
-            process = context.Process(target=peak_growth, args=(there, operators, theirs, depth))
+            process = context.Process(target=peak_growth, args=(there, theirs, depth))
             process.start()
             sides.append(max(here.recv(), 0.1))
             process.join()
@@ -208,19 +209,17 @@ def memory_rows(operators):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("operators")
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--threads", type=int, action="append")
     options = parser.parse_args()
-    torch.ops.load_library(options.operators)
     for threads in options.threads or (1, 2):
         torch.set_num_threads(threads)
         for works in (forward_works, step_works, training_works):
             for work in works(threads):
                 if options.only in work.name:
                     print(json.dumps(measured(work, threads, options.seconds)), flush=True)
-    for row in memory_rows(options.operators):
+    for row in memory_rows():
         if options.only in row["work"]:
             print(json.dumps(row), flush=True)
 
