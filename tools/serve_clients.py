@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Tests `attend serve` with released clients.
 
-Clients are the packages of OpenAI, Hugging Face, LiteLLM, LangChain and Cohere, a client that openapi-python-client
-generates, and schemathesis.
+Clients are the packages of OpenAI, Hugging Face, LiteLLM, LangChain, Cohere and Voyage, a client that
+openapi-python-client generates, and schemathesis.
 
     python3 -m venv build/clients
     build/clients/bin/pip install openai==3.57.0 huggingface_hub==2.4.0 numpy schemathesis==4.32.5 \\
-      litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1 cohere==7.3.1
+      litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1 cohere==7.3.1 \
+      voyageai==0.5.0
     build/clients/bin/python tools/serve_clients.py [--program build/release/attend] [--examples 100]
 
-Trains a small language model and a small classifier, serves each, and prints its requests. schemathesis draws valid and
+Trains a small language model, a classifier and a ranker of documents, serves each, and prints its requests. schemathesis draws valid and
 invalid requests from /openapi.json, by a fixed seed. With --overload SECONDS, OpenAI's client sends requests at three
 times the rate of the server's answers, and retries refused requests, as by default. Exits with 1 if a client reads a
 wrong answer, schemathesis has a finding, or too few requests are answered.
@@ -34,6 +35,7 @@ import cohere  # noqa: E402
 import langchain_openai  # noqa: E402
 import litellm  # noqa: E402
 import openai  # noqa: E402
+import voyageai  # noqa: E402
 from huggingface_hub import InferenceClient  # noqa: E402
 from huggingface_hub.errors import HfHubHTTPError  # noqa: E402
 
@@ -41,7 +43,8 @@ import conform_report
 from serve_models import KEY, Server, train
 
 VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5", "litellm": "1.110.2",
-            "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1", "cohere": "7.3.1"}
+            "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1", "cohere": "7.3.1",
+            "voyageai": "0.5.0"}
 # A schema cannot express all limits of a model. The server answers 422 to a text that is too long
 # and to fewer prefixes than texts, although the schema allows both, so this check is omitted.
 LEFT_OUT = ("positive_data_acceptance",)
@@ -172,6 +175,56 @@ def ask_as_cohere(url, findings):
     findings.refused(cohere.UnprocessableEntityError, "cohere: an end that is not cut",
                      lambda: client.embed(model="text", texts=texts, input_type="search_query", truncate="START"),
                      status_code=422)
+
+
+def ask_as_voyage(url, findings):
+    client = voyageai.Client(api_key=KEY, base_url=f"{url}/v1")
+    texts = ["the cat sat", "my dog"]
+    plain = client.embed(texts, model="text")
+    usual = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY).embeddings.create(model="text", input=texts)
+    findings.expect(plain.embeddings == [one.embedding for one in usual.data]
+                    and plain.total_tokens == usual.usage.total_tokens, "voyageai: embed")
+    typed = {kind: client.embed(texts, model="text", input_type="query", output_dtype=kind).embeddings
+             for kind in ("float", "int8", "uint8", "binary", "ubinary")}
+    findings.expect(typed["float"] == plain.embeddings
+                    and typed["uint8"] == [[byte + 128 for byte in row] for row in typed["int8"]]
+                    and typed["ubinary"] == [[byte + 128 for byte in row] for row in typed["binary"]]
+                    and all(abs(127 * number - byte) < 0.501 for vector, bytes_ in zip(plain.embeddings, typed["int8"])
+                            for number, byte in zip(vector, bytes_, strict=True)), "voyageai: embed, types of numbers")
+    short = client.embed("my dog", model="text", input_type="document", output_dimension=4)
+    findings.expect([len(row) for row in short.embeddings] == [4], "voyageai: embed, output_dimension")
+    findings.expect(len(client.embed("a" * 40, model="text").embeddings) == 1, "voyageai: embed, a text that is cut")
+    findings.refused(voyageai.error.InvalidRequestError, "voyageai: a text that is too long",
+                     lambda: client.embed("a" * 40, model="text", truncation=False), http_status=400)
+    findings.refused(voyageai.error.MalformedRequestError, "voyageai: too many numbers",
+                     lambda: client.embed(texts, model="text", output_dimension=99), http_status=422,
+                     user_message="output_dimension is 99; vectors of the model have 16")
+    findings.refused(voyageai.error.AuthenticationError, "voyageai: another key",
+                     lambda: voyageai.Client(api_key="wrong", base_url=f"{url}/v1").embed(texts, model="text"),
+                     http_status=401)
+
+
+def rank(url, findings):
+    documents = ["it is cold", "the red team won", "my dog"]
+    query = "is it cold?"
+    voyage = voyageai.Client(api_key=KEY, base_url=f"{url}/v1")
+    newer, older = (kind(api_key=KEY, base_url=url) for kind in (cohere.ClientV2, cohere.Client))
+    whole = voyage.rerank(query, documents, model="ranker")
+    findings.expect(sorted(one.index for one in whole.results) == [0, 1, 2] and whole.total_tokens > 0
+                    and all(one.document == documents[one.index] for one in whole.results), "voyageai: rerank")
+    best = voyage.rerank(query, documents, model="ranker", top_k=1, truncation=False)
+    findings.expect(best.results == whole.results[:1], "voyageai: rerank, top_k and truncation")
+    findings.refused(voyageai.error.MalformedRequestError, "voyageai: a blank query",
+                     lambda: voyage.rerank(" ", documents, model="ranker"), http_status=422,
+                     user_message="query is blank; send a text")
+    found = [(one.index, one.relevance_score) for one in whole.results]
+    for name, client in (("", newer), (" of the older client", older)):
+        ranked = client.rerank(model="ranker", query=query, documents=documents, top_n=3).results
+        findings.expect([(one.index, one.relevance_score) for one in ranked] == found, f"cohere: rerank{name}")
+    given = older.rerank(model="ranker", query=query, documents=[{"text": text} for text in documents],
+                         return_documents=True).results
+    findings.expect([one.document.text for one in given] == [one.document for one in whole.results],
+                    "cohere: rerank of the older client, with documents")
 
 
 def generated_client(url, folder):
@@ -330,7 +383,7 @@ def main():
             with Server(program, folder, ["large"], "--queue", "32") as server:
                 asyncio.run(overload(server.url, options.overload, findings))
             return findings.finish()
-        for model in ("text", "reviews"):
+        for model in ("text", "reviews", "ranker"):
             train(program, folder, model)
             with Server(program, folder, [model]) as server:
                 if model == "text":
@@ -338,6 +391,10 @@ def main():
                     ask_as_litellm(server.url, findings)
                     ask_as_langchain(server.url, findings)
                     ask_as_cohere(server.url, findings)
+                    ask_as_voyage(server.url, findings)
+                if model == "ranker":
+                    rank(server.url, findings)
+                    continue
                 ask_as_generated_client(server.url, folder, findings, model)
                 ask_as_hugging_face(server.url, findings, model)
                 draw_requests(server.url, folder, findings, options.examples)

@@ -12,10 +12,13 @@ SMALL = ("--set", "model.depth=16", "--set", "train.replicas=1", "--set", "train
 LINES = "the cat sat on a mat\nmy dog ran to you\n" * 40
 REVIEWS = "".join(f"a {word} film {i}\t{label}\n" for i in range(40)
                   for word, label in (("fine", "good"), ("dull", "bad")))
+JUDGED = "".join(f"is it cold? {number}\tthe red team won\t{number % 2}\n" for number in range(40))
 # Name: (data file, its text, options of `attend train`).
 MODELS = {"text": ("text.txt", LINES, (*SMALL, "--set", "model.type=lm", "--set", "model.context=32",
                                        "--set", "model.layers=1")),
           "reviews": ("reviews.tsv", REVIEWS, (*SMALL, "--set", "model.type=classifier")),
+          "ranker": ("judged.tsv", JUDGED, (*SMALL, "--set", "model.type=classifier", "--set", "data.pairs=always",
+                                            "--set", "data.target=probability")),
           # Slow enough for clients that disconnect early, and for measuring the server under load.
           "large": ("text.txt", LINES, ("--set", "model.type=lm", "--set", "model.context=256", "--set",
                                         "model.depth=256", "--set", "model.layers=2", "--set", "train.replicas=1",

@@ -121,7 +121,9 @@ void add_of_openai(json& all) {
   all["Error"] = object({{"error", object({{"message", text()},
                                            {"type", text()},
                                            {"param", nullable(text())},
-                                           {"code", nullable(text())}})}});
+                                           {"code", nullable(text())}})},
+                         {"detail", text()}},
+                        {"detail"});
 }
 
 void add_of_cohere(json& all) {
@@ -129,9 +131,12 @@ void add_of_cohere(json& all) {
                                   {"relevance_score", any_number()},
                                   {"document", object({{"text", text()}})}},
                                  {"document"});
+  all["VoyageDocument"] = object(
+      {{"index", whole()}, {"relevance_score", any_number()}, {"document", text()}}, {"document"});
   all["RankedDocuments"] = object({{"model", text()},
                                    {"object", text()},
                                    {"results", list(schema_reference("RankedDocument"))},
+                                   {"data", list(schema_reference("VoyageDocument"))},
                                    {"usage", usage({"total_tokens"})}});
   const json vectors = list(list(any_number()));
   const json by_type = object({{"float", vectors},

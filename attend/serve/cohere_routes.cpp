@@ -20,14 +20,13 @@ EnumNames names_of(InputType) {
   return {"search_document", "search_query", "classification", "clustering"};
 }
 
-// Names of the prompts for a use, as in encode_query() and encode_document() of
-// sentence-transformers.
+// Names of the prompts for a use.
 std::vector<std::string> prompts_for(InputType type) {
   switch (type) {
     case InputType::search_document:
-      return {"document", "passage", "corpus"};
+      return document_prompts();
     case InputType::search_query:
-      return {"query"};
+      return query_prompts();
     case InputType::classification:
     case InputType::clustering:
       break;
@@ -59,19 +58,6 @@ struct CohereEmbedRequest {
             {"max_tokens", &longest, 1, max_input_tokens, false, true, false}};
   }
 };
-
-// The model's first prompt with a text for the use; without any prompt for it, the usual one.
-// sentence-transformers 6 writes an empty prompt "document" next to "passage".
-std::string prompt_for(const Model& model, InputType type) {
-  const std::vector<std::string> known = model.prompt_names();
-  bool has_any = false;
-  for (const std::string& name : prompts_for(type)) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) continue;
-    has_any = true;
-    if (std::string prompt = model.prompt(name); !prompt.empty()) return prompt;
-  }
-  return has_any ? "" : model.prompt();
-}
 
 // The JSON of the vectors in one encoding.
 std::string encoded_all(const std::vector<std::vector<float>>& vectors, VectorEncoding encoding) {
@@ -106,8 +92,9 @@ void answer_embed(Service& service, const HttpRequest& request, const HttpReply&
                                    model.maximum_source_length()),
                        "max_tokens", "invalid_value");
   if (!floats && asked.types.empty()) asked.types = {name_of(VectorEncoding::numbers)};
-  const std::string prompt =
-      present.contains("input_type") ? prompt_for(model, asked.input_type) : model.prompt();
+  const std::string prompt = present.contains("input_type")
+                                 ? prompt_among(model, prompts_for(asked.input_type))
+                                 : model.prompt();
   const VectorForm form{.dimensions = asked.dimensions,
                         .is_cut = asked.truncation == Truncation::end,
                         .field = "texts",

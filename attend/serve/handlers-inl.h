@@ -41,15 +41,17 @@ RouteFields predict_fields;
 RouteAnswer answer_classify;
 RouteFields classify_fields;
 
-// POST /v1/rerank and /v2/rerank as Jina's and Cohere's clients send it: {"model", "query",
-// "documents", "top_n", "return_documents", "max_tokens_per_doc"} to {"results": [{"index",
-// "relevance_score", "document"}]}, the most relevant document first, for classifiers of pairs that
-// answer one number. Long documents are cut.
+// POST /v1/rerank and /v2/rerank as Jina's, Cohere's and Voyage's clients send it: {"model",
+// "query", "documents", "top_n" or "top_k", "return_documents", "max_tokens_per_doc", "truncation"}
+// to {"results": [{"index", "relevance_score", "document": {"text"}}], "data": the same with a
+// document as a string}, the most relevant document first, for classifiers of pairs that answer one
+// number. Long documents are cut unless `truncation` is false.
 RouteAnswer answer_rerank;
 RouteFields rerank_fields;
 
-// POST /v1/embeddings in OpenAI's format: for each input the mean of its token vectors, scaled to
-// length 1. Inputs without tokens and inputs longer than the model reads are refused.
+// POST /v1/embeddings in OpenAI's format, with Voyage's fields: for each input the mean of its
+// token vectors, scaled to length 1. Inputs without tokens are refused, and without `truncation`
+// also inputs longer than the model reads.
 RouteAnswer answer_embeddings;
 RouteFields embeddings_fields;
 
@@ -155,6 +157,15 @@ enum class VectorEncoding { numbers, base64, int8, uint8, binary, ubinary };
 inline EnumNames names_of(VectorEncoding) {
   return {"float", "base64", "int8", "uint8", "binary", "ubinary"};
 }
+
+// Names of the prompts of queries and of documents, as in encode_query() and encode_document() of
+// sentence-transformers.
+inline std::vector<std::string> query_prompts() { return {"query"}; }
+inline std::vector<std::string> document_prompts() { return {"document", "passage", "corpus"}; }
+
+// The model's first prompt with a text among these names; if it lacks all of them, its usual
+// prompt. sentence-transformers 6 writes an empty prompt "document" next to "passage".
+std::string prompt_among(const Model& model, const std::vector<std::string>& names);
 
 // The JSON of a vector of length 1.
 std::string encoded(const std::vector<float>& vector, VectorEncoding encoding);

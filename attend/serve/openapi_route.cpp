@@ -18,7 +18,7 @@ constexpr const char* json_media_type = "application/json";
 
 // Errors have the route's form, or the server's form if the request is refused before routing.
 json error_schema(const Route& route) {
-  if (route.error == openai_error) return schema_reference("Error");
+  if (route.error != tei_error) return schema_reference("Error");
   return {{"anyOf", {schema_reference("Error"), schema_reference("TeiError")}}};
 }
 

@@ -371,16 +371,30 @@ struct FieldSchema {
   json operator()(const std::vector<RequestField>& fields) const { return request_schema(fields); }
 };
 
+json error_json(const RequestError& error) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
+  return {{"error",
+           {{"message", error.what()},
+            {"type", error.status() < 500 ? "invalid_request_error" : "server_error"},
+            {"param", or_null(error.param())},
+            {"code", or_null(error.code())}}}};
+}
+
+HttpResponse error_response(const RequestError& error, const json& body) {
+  return {.status = error.status(),
+          .body = body.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
 }  // namespace
 
 HttpResponse openai_error(const RequestError& error) {
-  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
-  const json body = {{"message", error.what()},
-                     {"type", error.status() < 500 ? "invalid_request_error" : "server_error"},
-                     {"param", or_null(error.param())},
-                     {"code", or_null(error.code())}};
-  return {.status = error.status(),
-          .body = json{{"error", body}}.dump(-1, ' ', false, json::error_handler_t::replace)};
+  return error_response(error, error_json(error));
+}
+
+HttpResponse detailed_error(const RequestError& error) {
+  json body = error_json(error);
+  body["detail"] = error.what();
+  return error_response(error, body);
 }
 
 HttpResponse full_response(ErrorForm error) {
@@ -405,6 +419,18 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
   const json object = parse_body(body);
   if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
   return read_object(object, fields);
+}
+
+void check_synonyms(const std::set<std::string>& present, const std::vector<std::string>& names) {
+  std::string chosen;
+  for (const std::string& name : names) {
+    if (!present.contains(name)) continue;
+    if (!chosen.empty())
+      throw RequestError(422,
+                         fmt::format("{} and {} mean the same; send one of them", chosen, name),
+                         name, "invalid_value");
+    chosen = name;
+  }
 }
 
 bool takes_names_of(std::string_view body, const std::vector<RequestField>& fields) {

@@ -36,6 +36,8 @@ class RequestError : public Error {
 using ErrorForm = HttpResponse (*)(const RequestError& error);
 // {"error": {"message", "type", "param", "code"}}; an empty param or code becomes null.
 HttpResponse openai_error(const RequestError& error);
+// The same with the message as `detail`, too, which Voyage's and Jina's clients read.
+HttpResponse detailed_error(const RequestError& error);
 
 // Response if the queue is full (429).
 HttpResponse full_response(ErrorForm error = openai_error);
@@ -94,6 +96,9 @@ constexpr size_t json_values = 1000000;
 // RequestError (400) on invalid JSON. RequestError (422) on an unknown field (with the nearest
 // name), a duplicate, missing or out-of-range field, a wrong type, and JSON beyond the limits.
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields);
+
+// RequestError (422) if several of these fields are present. They mean the same.
+void check_synonyms(const std::set<std::string>& present, const std::vector<std::string>& names);
 
 // Whether a body is a JSON object with the names of these fields, at all depths, and no others.
 // Values are not checked further.

@@ -43,7 +43,7 @@ struct RerankRequest {
   std::string model, query;
   RequestInputs documents{{InputForm::texts, InputForm::text_objects}};
   int64_t top = 0, longest = 0;
-  bool has_documents = false;
+  bool has_documents = false, is_cut = true;
 
   std::vector<RequestField> fields() {
     return {{"model", &model},
@@ -51,7 +51,10 @@ struct RerankRequest {
             {"documents", &documents, 1, max_ranked, true},
             {"top_n", &top, 1, max_ranked, false, true, false},
             {"return_documents", &has_documents, 0, 0, false, true},
-            {"max_tokens_per_doc", &longest, 1, max_document_tokens, false, true, false}};
+            {"max_tokens_per_doc", &longest, 1, max_document_tokens, false, true, false},
+            // Voyage's names.
+            {"top_k", &top, 1, max_ranked, false, true, false},
+            {"truncation", &is_cut, 0, 0, false, true}};
   }
 };
 
@@ -134,7 +137,7 @@ void answer_tei_rerank(Service& service, const HttpRequest& request, const HttpR
 
 void answer_rerank(Service& service, const HttpRequest& request, const HttpReply& reply) {
   RerankRequest asked;
-  read_request(request.body, asked.fields());
+  check_synonyms(read_request(request.body, asked.fields()), {"top_n", "top_k"});
   const ServedModel& served = service.model_named(asked.model);
   if (const int64_t most = served.model->maximum_source_length();
       asked.longest > 0 && asked.longest < most)
@@ -143,23 +146,31 @@ void answer_rerank(Service& service, const HttpRequest& request, const HttpReply
                                    "leave max_tokens_per_doc out",
                                    most),
                        "max_tokens_per_doc", "invalid_value");
-  ask({service, served, reply, "documents"},
+  ask({service, served, reply, "documents", detailed_error},
       requests_of(pairs_of(served, asked.query, "documents", asked.documents.texts),
                   SearchOptions()),
       [&served, asked](const std::vector<Answer>& answers) {
-        const std::vector<double> scores = scores_of(*served.model, answers, /*is_raw=*/false);
-        json results = json::array();
         int64_t tokens = 0;
-        for (const Answer& answer : answers) tokens += std::ssize(answer.source);
+        for (size_t i = 0; i < answers.size(); ++i) {
+          if (answers[i].truncated && !asked.is_cut) throw too_long(*served.model, "documents", i);
+          tokens += std::ssize(answers[i].source);
+        }
+        const std::vector<double> scores = scores_of(*served.model, answers, /*is_raw=*/false);
+        json results = json::array(), data = json::array();
         for (const size_t i : ranked(scores)) {
           if (asked.top > 0 && std::ssize(results) == asked.top) break;
-          json& one = results.emplace_back();
-          one = {{"index", i}, {"relevance_score", scores[i]}};
-          if (asked.has_documents) one["document"] = {{"text", asked.documents.texts[i]}};
+          const json one = {{"index", i}, {"relevance_score", scores[i]}};
+          json& result = results.emplace_back(one);
+          json& datum = data.emplace_back(one);
+          if (!asked.has_documents) continue;
+          result["document"] = {{"text", asked.documents.texts[i]}};
+          datum["document"] = asked.documents.texts[i];
         }
+        // Voyage's clients read `data`.
         return HttpResponse{.body = json_text({{"model", served.name},
                                                {"object", "list"},
                                                {"results", results},
+                                               {"data", data},
                                                {"usage", {{"total_tokens", tokens}}}})};
       });
 }

@@ -54,6 +54,11 @@ Route with_tei_errors(Route route) {
   return route;
 }
 
+Route with_details(Route route) {
+  route.error = detailed_error;
+  return route;
+}
+
 Route with_types(Route route, const std::vector<std::string>& more) {
   route.types.insert(route.types.end(), more.begin(), more.end());
   return route;
@@ -81,9 +86,11 @@ std::vector<Route> own_routes() {
       get("/v1/models/{model}", "model", answer_model, "Model"),
       post("/v1/predict", "predict", answer_predict, predict_fields, "Predictions"),
       post("/v1/classify", "classify", answer_classify, classify_fields, "Classifications"),
-      post("/v1/rerank", "rerank", answer_rerank, rerank_fields, "RankedDocuments"),
-      post("/v2/rerank", "rerank_v2", answer_rerank, rerank_fields, "RankedDocuments"),
-      post("/v1/embeddings", "embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
+      with_details(post("/v1/rerank", "rerank", answer_rerank, rerank_fields, "RankedDocuments")),
+      with_details(
+          post("/v2/rerank", "rerank_v2", answer_rerank, rerank_fields, "RankedDocuments")),
+      with_details(
+          post("/v1/embeddings", "embeddings", answer_embeddings, embeddings_fields, "Embeddings")),
       post("/v1/embed", "cohere_embed_v1", answer_older_cohere_embed, cohere_embed_fields,
            "TypedVectors"),
       post("/v2/embed", "cohere_embed_v2", answer_cohere_embed, cohere_embed_fields,
@@ -114,7 +121,8 @@ std::vector<Route> tei_routes() {
                            "Tokens", RouteNeeds::models)),
       with_tei_errors(post("/decode", "tei_decode", answer_tei_decode, tei_decode_fields, "Texts",
                            RouteNeeds::models)),
-      post("/embeddings", "tei_embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
+      with_details(post("/embeddings", "tei_embeddings", answer_embeddings, embeddings_fields,
+                        "Embeddings")),
       with_tei_errors(get("/info", "tei_info", answer_tei_info, "Info")),
       probe("/ping", "ping", answer_alive, "Status"),
   };

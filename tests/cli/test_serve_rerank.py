@@ -1,4 +1,4 @@
-"""attend serve: texts ranked by a cross-encoder, as text-embeddings-inference, Jina and Cohere answer."""
+"""attend serve: texts ranked by a cross-encoder, as text-embeddings-inference, Jina, Cohere and Voyage answer."""
 
 import json
 import math
@@ -47,6 +47,23 @@ class Ranked(program.Case):
         newer = self.server.answer("/v2/rerank", model="ranker", query=QUERY, documents=TEXTS, top_n=3,
                                    max_tokens_per_doc=4096)
         self.assertEqual(newer["results"], objects["results"])
+
+    def test_ranks_as_voyage(self):
+        usual = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=TEXTS)
+        self.assertEqual(usual["data"], usual["results"])
+        # Voyage's client sends all of its fields.
+        sent = {"model": "ranker", "query": QUERY, "documents": TEXTS, "top_k": None, "truncation": True}
+        self.assertEqual(self.server.answer("/v1/rerank", **sent), usual)
+        two = self.server.answer("/v1/rerank", **sent | {"top_k": 2, "return_documents": True})
+        self.assertEqual(two["data"], [one | {"document": TEXTS[one["index"]]} for one in usual["data"][:2]])
+        self.assertEqual(two["usage"], usual["usage"])
+        body = json.loads(self.server.refusal("/v1/rerank", 422, **sent | {"top_k": 2, "top_n": 2}))
+        self.assertEqual(body["detail"], "top_n and top_k mean the same; send one of them")
+        long = {"documents": ["a dog", "a dog " * 20]}
+        self.assertEqual(len(self.server.answer("/v1/rerank", **sent | long)["data"]), 2)
+        body = json.loads(self.server.refusal("/v1/rerank", 400, **sent | long | {"truncation": False}))
+        self.assertIn("documents[1] has more", body["detail"])
+        self.assertEqual(body["error"]["code"], "context_length_exceeded")
 
     def test_reads_a_tab_as_a_blank(self):
         tabs, blanks = (self.server.answer("/rerank", query=f"the{space}cat", texts=[f"a{space}dog"])

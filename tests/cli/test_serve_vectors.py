@@ -1,4 +1,4 @@
-"""attend serve: vectors of bytes, and vectors as Cohere's and Jina's clients ask for them."""
+"""attend serve: vectors of bytes, and vectors as Cohere's, Jina's and Voyage's clients ask for them."""
 
 import base64
 import json
@@ -60,7 +60,42 @@ class Vectors(program.Case):
             for name in names:
                 self.assertIn(name, body)
         self.assertIn("there are model, input, encoding_format", self.server.refusal(
-            "/v1/embeddings", 422, model="model", input="a", output_dtype="int8"))
+            "/v1/embeddings", 422, model="model", input="a", late_chunking=True))
+
+    def test_voyage(self):
+        for kind, code in (("float", "f"), ("int8", "b"), ("uint8", "B"), ("binary", "b"), ("ubinary", "B")):
+            plain = self.vectors(output_dtype=kind)
+            self.assertEqual(plain, self.vectors(encoding_format=kind), kind)
+            # Voyage's client asks for every type as base64.
+            for numbers, packed in zip(plain, self.vectors(output_dtype=kind, encoding_format="base64"), strict=True):
+                self.assertEqual(base64.b64decode(packed), struct.pack(f"<{len(numbers)}{code}", *numbers), kind)
+            self.assertEqual(self.vectors(output_dtype=kind, embedding_type="float"), plain)
+        unset = {"input_type": None, "output_dtype": None, "output_dimension": None, "truncation": True}
+        self.assertEqual(self.vectors(encoding_format="base64", **unset), self.vectors(encoding_format="base64"))
+        self.assertEqual(self.vectors(output_dimension=3), self.vectors(dimensions=3))
+        long = ["the cat " * 99]
+        cut = self.server.answer("/v2/embed", model="model", texts=long)["embeddings"]["float"]
+        self.assertEqual(self.vectors(input=long, truncation=True), cut)
+        for use, name in (("query", "query"), ("document", "passage"), (None, "plain")):
+            self.assertEqual(self.vectors(input="the cat", input_type=use),
+                             self.server.answer("/embed", inputs="the cat", prompt_name=name), use)
+
+    def test_what_voyage_cannot_have(self):
+        for fields, status, words in (
+                ({"output_dtype": "int8", "encoding_format": "int8"}, 422,
+                 "encoding_format and output_dtype mean the same; send one of them"),
+                ({"output_dtype": "float", "embedding_type": "ubinary"}, 422,
+                 "embedding_type and output_dtype mean the same; send one of them"),
+                ({"output_dimension": 3, "dimensions": 3}, 422, "dimensions and output_dimension mean the same"),
+                ({"output_dimension": 99}, 422, "output_dimension is 99; vectors of the model have 8"),
+                ({"output_dtype": "base64"}, 422, "it must be one of float, int8, uint8, binary, ubinary"),
+                ({"input_type": "search_query"}, 422, "it must be one of query, document"),
+                ({"input": "the cat " * 99, "truncation": False}, 400, "maximum context length"),
+                ({"model": "voyage-4"}, 404, "voyage-4")):
+            body = json.loads(self.server.refusal("/v1/embeddings", status,
+                                                  **({"model": "model", "input": "a"} | fields)))
+            self.assertIn(words, body["detail"])
+            self.assertEqual(body["detail"], body["error"]["message"])
 
     def test_cohere(self):
         kinds = ["float", "base64", "int8", "uint8", "binary", "ubinary"]

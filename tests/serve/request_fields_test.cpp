@@ -65,6 +65,26 @@ TEST(RequestFields, AnErrorIsAsOpenAIsClientsReadIt) {
   EXPECT_TRUE(bare.at("param").is_null() && bare.at("code").is_null());
 }
 
+TEST(RequestFields, AnErrorHasItsMessageAsDetailForOtherClients) {
+  const RequestError error(422, "the beam is 0", "beam", "out_of_range");
+  auto told = nlohmann::json::parse(detailed_error(error).body);
+  EXPECT_EQ(told.at("detail"), "the beam is 0");
+  told.erase("detail");
+  EXPECT_EQ(told, nlohmann::json::parse(openai_error(error).body));
+}
+
+TEST(RequestFields, OneOfSeveralNamesIsTaken) {
+  check_synonyms({}, {"top_n", "top_k"});
+  check_synonyms({"top_k", "query"}, {"top_n", "top_k"});
+  try {
+    check_synonyms({"top_k", "top_n"}, {"top_n", "top_k"});
+    FAIL();
+  } catch (const RequestError& error) {
+    EXPECT_STREQ(error.what(), "top_n and top_k mean the same; send one of them");
+    EXPECT_EQ(error.param(), "top_k");
+  }
+}
+
 TEST(RequestFields, AreRead) {
   Values values;
   const auto present = values.read(

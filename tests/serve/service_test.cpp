@@ -155,6 +155,8 @@ TEST_F(ServiceTest, AKeyIsAsked) {
     EXPECT_THAT(ask("GET", "/v1/models", line),
                 AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("WWW-Authenticate: Bearer\r\n")))
         << line;
+  // Voyage's client reads the reason as `detail`.
+  EXPECT_THAT(ask("POST", "/v1/rerank"), HasSubstr(R"("detail":"send Authorization: Bearer)"));
   // The scheme is case-insensitive (RFC 9110, 11.1).
   for (const char* scheme : {"Bearer", "bearer", "BEARER"})
     EXPECT_THAT(ask("GET", "/v1/models", fmt::format("Authorization: {} secret\r\n", scheme)),
