@@ -12,6 +12,7 @@
 #include "attend/data/span_target.h"
 #include "attend/explain/stopping-inl.h"
 #include "attend/inference/predictor.h"
+#include "attend/models/answer_codec.h"
 #include "attend/models/new_pair_model.h"
 
 namespace attend {
@@ -69,7 +70,7 @@ std::vector<int64_t> answer_ids(const Subject& subject, const std::string& text,
   const PairModel& model = subject.model;
   const int64_t whole = model.target_vocabulary.id(text);
   if (whole != Vocabulary::unknown) return {whole};
-  const TextCodec codec = model.codecs.target.in_language(subject.target_language);
+  const TextCodec codec = answer_codec(model, subject.target_language);
   std::vector<std::string> tokens = codec.split(text);
   // A single token has no language of its own.
   const bool is_single =
@@ -181,7 +182,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   const TextCodecs codecs{parts.codecs.source.in_language(search.source_language),
-                          parts.codecs.target.in_language(search.target_language)};
+                          answer_codec(parts, search.target_language)};
   std::vector<std::string> tokens = answer.best().tokens;
   if (kind.is_span()) return span_subject(parts, source, answer, target);
   if (forced) {

@@ -188,9 +188,9 @@ ImportedModel written(const std::string& architecture, PairModel& model,
 }
 
 // Leaves the folder's own row of the tokenizers. Error if the start of its answers is not known.
-void choose_language_tokenizer(const std::string& folder, const JsonPosition& config,
+void choose_language_tokenizer(const TokenizerSettings& settings, const JsonPosition& config,
                                ForeignModel& model) {
-  model.languages = {language_tokenizer(read_tokenizer_settings(folder), config, model.languages)};
+  model.languages = {language_tokenizer(settings, config, model.languages)};
   const LanguageTokenizer& row = model.languages.front();
   if (row.starts_answers && !config.has("decoder_start_token_id"))
     fail(
@@ -200,9 +200,12 @@ void choose_language_tokenizer(const std::string& folder, const JsonPosition& co
 }
 
 // Finds the type and reads config.json and, if the model answers with texts,
-// generation_config.json. `tensors` are read if they settle the type or a setting.
+// generation_config.json. `tensors` are read if they settle the type or a setting, and `settings`
+// if they settle the languages.
 ForeignModel read_model(const std::string& folder, JsonFile& config,
-                        std::optional<TensorFile>& tensors, std::vector<ForeignClass>& classes) {
+                        std::optional<TensorFile>& tensors,
+                        std::optional<TokenizerSettings>& settings,
+                        std::vector<ForeignClass>& classes) {
   Notes notes;
   const ForeignType& type = find_foreign_type(folder, config, tensors, notes);
   classes = type.classes();
@@ -211,7 +214,10 @@ ForeignModel read_model(const std::string& folder, JsonFile& config,
   take_generation_tokens(generation, config);
   ForeignModel model = type.read(config.place());
   model.notes.insert(model.notes.begin(), notes.begin(), notes.end());
-  if (!model.languages.empty()) choose_language_tokenizer(folder, config.place(), model);
+  if (!model.languages.empty()) {
+    settings = read_tokenizer_settings(folder);
+    choose_language_tokenizer(*settings, config.place(), model);
+  }
   if (type.answers_texts && model.config.row().answers->has_answers())
     read_generation(generation ? generation->place() : config.place(), generation.has_value(),
                     model);
@@ -255,8 +261,9 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   }
   JsonFile config = read_foreign_config(folder);
   std::optional<TensorFile> tensors;
+  std::optional<TokenizerSettings> known;
   std::vector<ForeignClass> classes;
-  ForeignModel foreign = read_model(folder, config, tensors, classes);
+  ForeignModel foreign = read_model(folder, config, tensors, known, classes);
   std::optional<ForeignTokenizer> tokenizer;
   PairModel model;
   FixedTokens fixed;
@@ -265,7 +272,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     read_image_processor(folder, *foreign.images, foreign.notes);
     model = description_of_images(foreign, folder);
   } else {
-    TokenizerSettings settings = read_tokenizer_settings(folder);
+    TokenizerSettings settings = known ? std::move(*known) : read_tokenizer_settings(folder);
     std::optional<int64_t> longest = longest_text(settings);
     if (!foreign.config.row().answers->has_answers()) {
       layer = read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());

@@ -5,6 +5,7 @@
 
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/predictor.h"
+#include "attend/models/answer_codec.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/models/text_comparison.h"
@@ -104,9 +105,10 @@ std::vector<float> numbers_of(const at::Tensor& tensor) {
 // Replaces the languages of the folder by the given ones.
 void choose_languages(const ModelOptions& options, PairModel& model) {
   model.codecs.source = model.codecs.source.in_language(options.source_language);
-  model.codecs.target = model.codecs.target.in_language(options.target_language);
+  model.codecs.target = answer_codec(model, options.target_language);
   if (!options.source_language.empty()) model.text.source_language = options.source_language;
-  if (!options.target_language.empty()) model.text.target_language = options.target_language;
+  if (!options.target_language.empty() && only_answer_language(model).empty())
+    model.text.target_language = options.target_language;
 }
 
 // Replaces the usual prompt of the folder by the given one.

@@ -13,6 +13,7 @@
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/length_batches-inl.h"
 #include "attend/inference/reading-inl.h"
+#include "attend/models/answer_codec.h"
 #include "attend/models/text_comparison.h"
 
 namespace attend {
@@ -289,7 +290,7 @@ void Predictor::check(const SearchOptions& options, bool has_prefixes) const {
         "[predict] minimum_length {}: the model has positions for {} tokens of an answer; lower it",
         options.minimum_length, maximum_answer_length());
   model_.codecs.source.in_language(options.source_language);
-  const TextCodec target = model_.codecs.target.in_language(options.target_language);
+  const TextCodec target = answer_codec(model_, options.target_language);
   if (kind_.is_searched() && target.tokenizer && target.tokenizer->language_token().empty() &&
       !target.tokenizer->languages().empty())
     fail(

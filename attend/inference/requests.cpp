@@ -15,6 +15,7 @@
 #include "attend/inference/length_batches-inl.h"
 #include "attend/inference/predictor.h"
 #include "attend/inference/reading-inl.h"
+#include "attend/models/answer_codec.h"
 
 namespace attend {
 namespace {
@@ -45,7 +46,7 @@ class Predictor::RequestGroup {
     texts.reserve(requests_.size());
     for (Request& request : requests_) texts.push_back(std::move(request.source));
     const TextCodecs& codecs = predictor.model_.codecs;
-    const TextCodec target = codecs.target.in_language(options_.target_language);
+    const TextCodec target = answer_codec(predictor.model_, options_.target_language);
     reading_ = predictor.read(texts, codecs.source.in_language(options_.source_language));
     std::erase_if(reading_.answered, [&](int64_t answered) {
       const auto i = static_cast<size_t>(answered);

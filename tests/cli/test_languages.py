@@ -3,7 +3,7 @@
 import json
 
 import program
-from foreign import write_foreign
+from foreign import write_files, write_foreign
 from program import settings
 from test_serve import Server
 
@@ -155,6 +155,20 @@ class Languages(program.Case):
         line = self.succeed("predict", "mbart", "--json", "--details", "--to", "ro_RO", stdin=TEXT + "\n").stdout
         self.assertEqual(json.loads(line)["predictions"][0]["tokens"][0], "ro_RO")
         self.refuse("predict", "mbart", "--to", "ro_R", stdin=TEXT + "\n", names=["did you mean ro_RO?"])
+
+    def test_reads_mbart_of_2020(self):
+        theirs = self.folder / "mbart-2020"
+        case = write_foreign("MBartForConditionalGeneration", theirs)
+        tokenizer, generation = (dict(case["files"][name]) for name in ("tokenizer_config.json", "generation_config.json"))
+        del tokenizer["tokenizer_class"], generation["forced_bos_token_id"]
+        # The last ids: 52 languages with ro_RO as the 20th, the mask, and two without a token.
+        generation["decoder_start_token_id"] = case["files"]["config.json"]["vocab_size"] - 55 + 19
+        write_files(theirs, {"tokenizer_config.json": tokenizer, "generation_config.json": generation})
+        self.succeed("import", "mbart-2020", "--out", "mbart")
+        plain = self.succeed("predict", "mbart", "--json", stdin=TEXT + "\n").stdout
+        self.assertEqual(self.succeed("predict", "mbart", "--json", "--to", "ro_RO", stdin=TEXT + "\n").stdout, plain)
+        self.refuse("predict", "mbart", "--to", "cs_CZ", stdin=TEXT + "\n", names=["answers only in ro_RO", "'cs_CZ'"])
+        self.refuse("explain", "mbart", TEXT, "--to", "cs_CZ", names=["answers only in ro_RO"])
 
 
 if __name__ == "__main__":

@@ -188,8 +188,12 @@ TEST(Languages, MayStartAnswersAndFollowSources) {
   EXPECT_LT(answer.best().log_probabilities.front(), 0) << "no language is before the first token";
   search.source_language = "ro_RO";
   EXPECT_EQ(model.answer({"cat"}, search).at(0).source.back(), "ro_RO");
+  const std::string text = model.answer({"cat"}, search).at(0).best().text;
   search.target_language = "ro_RO";
-  EXPECT_THAT(error_of([&] { model.answer({"cat"}, search); }), HasSubstr("no languages"));
+  EXPECT_EQ(model.answer({"cat"}, search).at(0).best().text, text) << "its own language";
+  search.target_language = "en_XX";
+  EXPECT_THAT(error_of([&] { model.answer({"cat"}, search); }),
+              HasSubstr("the model answers only in ro_RO, not in 'en_XX'; leave"));
 }
 
 TEST(Languages, RefuseUnsupportedFoldersByName) {
