@@ -6,14 +6,14 @@ openapi-python-client generates, and schemathesis.
 
     python3 -m venv build/clients
     build/clients/bin/pip install openai==3.57.0 huggingface_hub==2.4.0 numpy schemathesis==4.32.5 \\
-      litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1 cohere==7.3.1 \
+      litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1 cohere==7.3.1 \\
       voyageai==0.5.0
     build/clients/bin/python tools/serve_clients.py [--program build/release/attend] [--examples 100]
 
-Trains a small language model, a classifier and a ranker of documents, serves each, and prints its requests. schemathesis draws valid and
-invalid requests from /openapi.json, by a fixed seed. With --overload SECONDS, OpenAI's client sends requests at three
-times the rate of the server's answers, and retries refused requests, as by default. Exits with 1 if a client reads a
-wrong answer, schemathesis has a finding, or too few requests are answered.
+Trains a small model of each kind that the clients ask for, serves each, and prints its requests. schemathesis draws
+valid and invalid requests from /openapi.json, by a fixed seed. With --overload SECONDS, OpenAI's client sends requests
+at three times the rate of the server's answers, and retries refused requests, as by default. Exits with 1 if a client
+reads a wrong answer, schemathesis has a finding, or too few requests are answered.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ import litellm  # noqa: E402
 import openai  # noqa: E402
 import voyageai  # noqa: E402
 from huggingface_hub import InferenceClient  # noqa: E402
-from huggingface_hub.errors import HfHubHTTPError  # noqa: E402
+from huggingface_hub.errors import HfHubHTTPError, TextGenerationError  # noqa: E402
 
 import conform_report
-from serve_models import KEY, Server, train
+from serve_models import KEY, Server, predicted, train
 
 VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5", "litellm": "1.110.2",
             "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1", "cohere": "7.3.1",
@@ -281,6 +281,18 @@ def ask_as_hugging_face(url, findings, model):
     # Users of this client give the server's address without a path.
     root = InferenceClient(url, token=KEY)
     if model == "text":
+        text = root.text_generation("the cat", max_new_tokens=12)
+        whole = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY).completions.create(model=model, prompt="the cat",
+                                                                                    max_tokens=12).choices[0].text
+        findings.expect(text == whole, "huggingface_hub: text_generation")
+        drawn = [root.text_generation("the cat", max_new_tokens=12, do_sample=True, temperature=1, top_k=9, top_p=0.9,
+                                      seed=5, return_full_text=True, watermark=False) for _ in range(2)]
+        findings.expect(drawn[0] == drawn[1] and drawn[0].startswith("the cat"),
+                        "huggingface_hub: text_generation, drawn")
+        refused_by_hugging_face(findings, "text_generation, a stream", "/v1/completions streams",
+                                lambda: list(root.text_generation("the cat", stream=True)))
+        refused_by_hugging_face(findings, "text_generation, details", "details",
+                                lambda: root.text_generation("the cat", details=True))
         findings.expect((root.feature_extraction("my dog")
                          == client.feature_extraction("my dog", model=f"{url}/embed")).all(),
                         "huggingface_hub: feature_extraction at the server's address")
@@ -295,6 +307,10 @@ def ask_as_hugging_face(url, findings, model):
         except HfHubHTTPError as error:
             findings.expect(error.response.status_code == 413,
                             "huggingface_hub: a text that is too long")
+        refused_by_hugging_face(findings, "sentence_similarity at the server's address", "/similarity takes the fields",
+                                lambda: root.sentence_similarity("my dog", ["my dog"]))
+        refused_by_hugging_face(findings, "question_answering", "does not answer questions",
+                                lambda: root.question_answering("my", "dog"))
     else:
         # For one text, such servers answer a list of labels. The client takes the first one.
         best = client.text_classification("a dull plot", model=f"{url}/predict")
@@ -302,6 +318,59 @@ def ask_as_hugging_face(url, findings, model):
                         "huggingface_hub: text_classification")
         findings.expect(root.text_classification("a dull plot") == best,
                         "huggingface_hub: text_classification at the server's address")
+        for what, words, call in (
+                ("zero_shot_classification", "candidate_labels",
+                 lambda: root.zero_shot_classification("a", ["b", "c"])),
+                ("text_classification, function_to_apply", "function_to_apply",
+                 lambda: root.text_classification("a", function_to_apply="softmax")),
+                ("token_classification", "aggregation_strategy",
+                 lambda: root.token_classification("a", aggregation_strategy="simple")),
+                ("fill_mask", "targets", lambda: root.fill_mask("a [MASK]", targets=["b"]))):
+            refused_by_hugging_face(findings, what, words, call)
+
+
+def refused_by_hugging_face(findings, what, words, call):
+    try:
+        call()
+    except (HfHubHTTPError, TextGenerationError) as error:
+        findings.expect(words in str(error), f"huggingface_hub: refused: {what}: {str(error).splitlines()[-1][:100]}")
+    else:
+        findings.expect(False, f"huggingface_hub: refused: {what}: no error")
+
+
+def ask_for_texts(url, findings, program, folder):
+    """Asks a model that answers with other texts."""
+    client = InferenceClient(url, token=KEY)
+    for options, fields in (((), None), (("--beam", 3), {"num_beams": 3}),
+                            (("--maximum-length", 2), {"max_new_tokens": 2}),
+                            (("--seed", 4, "--temperature", 2), {"do_sample": True, "temperature": 2, "seed": 4})):
+        (line,) = predicted(program, folder, "words", ["my"], *options)
+        expected = json.loads(line)["predictions"][0]["target"]
+        findings.expect(client.translation("my", generate_parameters=fields).translation_text == expected
+                        and client.summarization("my", generate_parameters=fields).summary_text == expected,
+                        f"huggingface_hub: translation and summarization, {fields}")
+    (line,) = predicted(program, folder, "words", ["my"], "--maximum-length", 2)
+    findings.expect(client.text_generation("my", max_new_tokens=2) == json.loads(line)["predictions"][0]["target"],
+                    "huggingface_hub: text_generation of a model that answers with other texts")
+    for fields, words in (({"no_repeat_ngram_size": 2}, "there are max_new_tokens"),
+                          ({"early_stopping": True}, "early_stopping")):
+        refused_by_hugging_face(findings, f"translation, {fields}", words,
+                                lambda fields=fields: client.translation("my", generate_parameters=fields))
+    refused_by_hugging_face(findings, "a language", "no languages",
+                            lambda: client.translation("my", src_lang="en", tgt_lang="de"))
+
+
+def ask_questions(url, findings, program, folder):
+    client = InferenceClient(url, token=KEY)
+    (line,) = predicted(program, folder, "reader", ["which animal?\ta cat ran"], "--nbest", 2)
+    expected = [(one["target"], one["start"], one["end"]) for one in json.loads(line)["predictions"]]
+    found = client.question_answering("which animal?", "a cat ran")
+    several = client.question_answering("which animal?", "a cat ran", top_k=2)
+    findings.expect((found.answer, found.start, found.end) == expected[0]
+                    and [(one.answer, one.start, one.end) for one in several] == expected,
+                    "huggingface_hub: question_answering")
+    refused_by_hugging_face(findings, "question_answering, doc_stride", "doc_stride",
+                            lambda: client.question_answering("which animal?", "a cat ran", doc_stride=3))
 
 
 class Crowd:
@@ -383,6 +452,10 @@ def main():
             with Server(program, folder, ["large"], "--queue", "32") as server:
                 asyncio.run(overload(server.url, options.overload, findings))
             return findings.finish()
+        for model, call in (("words", ask_for_texts), ("reader", ask_questions)):
+            train(program, folder, model)
+            with Server(program, folder, [model]) as server:
+                call(server.url, findings, program, folder)
         for model in ("text", "reviews", "ranker"):
             train(program, folder, model)
             with Server(program, folder, [model]) as server:

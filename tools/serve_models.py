@@ -19,6 +19,11 @@ MODELS = {"text": ("text.txt", LINES, (*SMALL, "--set", "model.type=lm", "--set"
           "reviews": ("reviews.tsv", REVIEWS, (*SMALL, "--set", "model.type=classifier")),
           "ranker": ("judged.tsv", JUDGED, (*SMALL, "--set", "model.type=classifier", "--set", "data.pairs=always",
                                             "--set", "data.target=probability")),
+          "words": ("pairs.tsv", LINES.replace("cat", "cat\tdog").replace("dog ran", "dog\tcat ran"),
+                    (*SMALL, "--set", "model.type=transformer", "--set", "model.heads=2")),
+          "reader": ("questions.tsv", "which animal?\tthe cat sat on a mat\tcat\nwhich animal?\ta dog ran\tdog\n" * 40,
+                     (*SMALL, "--set", "model.type=reader", "--set", "model.maximum_source_length=24",
+                      "--set", "model.overlap=6")),
           # Slow enough for clients that disconnect early, and for measuring the server under load.
           "large": ("text.txt", LINES, ("--set", "model.type=lm", "--set", "model.context=256", "--set",
                                         "model.depth=256", "--set", "model.layers=2", "--set", "train.replicas=1",

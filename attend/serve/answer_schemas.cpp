@@ -163,9 +163,16 @@ void add_of_tei(json& all) {
   all["RankedText"] =
       object({{"index", whole()}, {"score", nullable(any_number())}, {"text", text()}}, {"text"});
   all["RankedTexts"] = list(schema_reference("RankedText"));
-  all["Translations"] = list(object({{"translation_text", text()}}));
+  all["GeneratedTexts"] = list(
+      object({{"generated_text", text()}, {"translation_text", text()}, {"summary_text", text()}},
+             {"translation_text", "summary_text"}));
+  all["PassageAnswer"] = object({{"answer", text()},
+                                 {"score", nullable(any_number())},
+                                 {"start", whole()},
+                                 {"end", whole()}});
   all["RootAnswers"] = either(
-      {schema_reference("Vectors"), schema_reference("Labels"), schema_reference("Translations")});
+      {schema_reference("Vectors"), schema_reference("Labels"), schema_reference("GeneratedTexts"),
+       schema_reference("PassageAnswer"), list(schema_reference("PassageAnswer"))});
   all["Token"] = object({{"id", whole()},
                          {"text", text()},
                          {"special", flag()},

@@ -42,10 +42,10 @@ RouteAnswer answer_classify;
 RouteFields classify_fields;
 
 // POST /v1/rerank and /v2/rerank as Jina's, Cohere's and Voyage's clients send it: {"model",
-// "query", "documents", "top_n" or "top_k", "return_documents", "max_tokens_per_doc", "truncation"}
-// to {"results": [{"index", "relevance_score", "document": {"text"}}], "data": the same with a
-// document as a string}, the most relevant document first, for classifiers of pairs that answer one
-// number. Long documents are cut unless `truncation` is false.
+// "query", "documents", "top_n" or "top_k", "return_documents", "max_tokens_per_doc",
+// "truncation"} to {"results": [{"index", "relevance_score", "document":
+// {"text"}}], "data": the same with a document as a string}, the most relevant document first, for
+// classifiers of pairs that answer one number. Long documents are cut unless `truncation` is false.
 RouteAnswer answer_rerank;
 RouteFields rerank_fields;
 
@@ -98,8 +98,10 @@ inline EnumNames names_of(CutEnd) { return {"right", "Right"}; }
 // The named model; clients usually name none, which means the first.
 const ServedModel& tei_model(const Service& service, const std::string& name);
 
-// POST /: as /embed, or as /predict if the model answers labels. {"inputs", "parameters":
-// {"src_lang", "tgt_lang"}} to [{"translation_text"}], if the model translates.
+// POST /: as /embed, or as /predict if the model answers labels. If the model answers texts,
+// {"inputs", "parameters": {"src_lang", "tgt_lang", "max_new_tokens", ..}} to [{"generated_text",
+// "translation_text", "summary_text"}]. If it answers with parts of passages, {"inputs":
+// {"question", "context"}} to {"answer", "score", "start", "end"}.
 RouteAnswer answer_tei_root;
 RouteFields tei_root_fields;
 // POST /embed: {"inputs", "normalize", "truncate", "dimensions"} to an array of vectors.

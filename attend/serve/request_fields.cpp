@@ -93,6 +93,21 @@ void take_text_objects(const json& value, RequestInputs& inputs) {
   for (const json& object : value) inputs.texts.push_back(object["text"].get<std::string>());
 }
 
+bool is_question(const json& value) {
+  return value.is_object() && value.size() == 2 && value.contains("question") &&
+         is_text(value["question"]) && value.contains("context") && is_text(value["context"]);
+}
+
+void take_question(const json& value, RequestInputs& inputs) {
+  // A TAB would separate further texts.
+  const auto without_tabs = [](std::string text) {
+    std::replace(text.begin(), text.end(), '\t', ' ');
+    return text;
+  };
+  inputs.texts = {without_tabs(value["question"].get<std::string>()) + '\t' +
+                  without_tabs(value["context"].get<std::string>())};
+}
+
 void take_id_rows(const json& value, RequestInputs& inputs) {
   inputs.ids = value.get<std::vector<std::vector<int64_t>>>();
 }
@@ -115,6 +130,13 @@ json text_object_schema() {
   return {{"type", "object"},
           {"properties", {{"text", text_schema()}}},
           {"required", {"text"}},
+          {"additionalProperties", false}};
+}
+
+json question_schema() {
+  return {{"type", "object"},
+          {"properties", {{"question", text_schema()}, {"context", text_schema()}}},
+          {"required", {"question", "context"}},
           {"additionalProperties", false}};
 }
 
@@ -148,6 +170,8 @@ const std::vector<InputFormRow>& input_forms() {
        [](const RequestField&) { return ids_schema(); }},
       {InputForm::id_rows, "an array of arrays of token ids", is_row<has_ids>, take_id_rows,
        [](const RequestField& field) { return array_schema(field, ids_schema()); }},
+      {InputForm::question, "an object with a question and a context", is_question, take_question,
+       [](const RequestField&) { return question_schema(); }},
   };
   return table;
 }
@@ -191,6 +215,7 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
 struct FieldReader {
   const RequestField& field;
   const json& value;
+  std::set<std::string>& present;  // receives the names of nested fields
 
   void expect(bool is_right, std::string_view type) const {
     if (!is_right)
@@ -254,7 +279,8 @@ struct FieldReader {
   void operator()(const std::vector<RequestField>& fields) const {
     expect(value.is_object(), "an object");
     if (fields.empty() && !value.empty()) refuse_field(field.name, "must be an empty object");
-    read_object(value, fields);
+    for (const std::string& name : read_object(value, fields))
+      present.insert(field.name + "." + name);
   }
   void operator()(const NamedVariable& variable) const {
     const auto& names = variable.names();
@@ -283,7 +309,7 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
   for (const RequestField& field : fields) {
     const auto found = object.find(field.name);
     if (found != object.end() && !(field.is_nullable && found->is_null())) {
-      std::visit(FieldReader{field, *found}, field.value);
+      std::visit(FieldReader{field, *found, present}, field.value);
       present.insert(field.name);
     } else if (field.is_required) {
       refuse_field(field.name, "is missing");

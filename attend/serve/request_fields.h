@@ -50,8 +50,9 @@ constexpr size_t max_text_bytes = 1 << 20;        // per text
 constexpr double max_seed = 9223372036854775807;  // maximum of int64_t
 
 // Forms of a request's inputs: "a", ["a", "b"], rows [["a"], ["b"]] of one text each, token
-// ids, [5, 6] or [[5, 6], [7]], or objects [{"text": "a"}, {"text": "b"}].
-enum class InputForm { text, texts, text_rows, ids, id_rows, text_objects };
+// ids, [5, 6] or [[5, 6], [7]], objects [{"text": "a"}, {"text": "b"}], or a question about a
+// passage, {"question": "a", "context": "b"}, which becomes one text with a TAB between both.
+enum class InputForm { text, texts, text_rows, ids, id_rows, text_objects, question };
 
 struct RequestInputs {
   std::vector<InputForm> forms = {};  // accepted forms
@@ -92,9 +93,10 @@ constexpr int json_depth = 8;
 constexpr size_t json_values = 1000000;
 
 // Reads a request body, a JSON object, into the variables. Returns the names of the fields that are
-// present. A number without a fraction, such as 6.0, is a whole number, as in JSON Schema.
-// RequestError (400) on invalid JSON. RequestError (422) on an unknown field (with the nearest
-// name), a duplicate, missing or out-of-range field, a wrong type, and JSON beyond the limits.
+// present; "outer.inner" names a field of a nested object. A number without a fraction, such
+// as 6.0, is a whole number, as in JSON Schema. RequestError (400) on invalid JSON. RequestError
+// (422) on an unknown field (with the nearest name), a duplicate, missing or out-of-range field, a
+// wrong type, and JSON beyond the limits.
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields);
 
 // RequestError (422) if several of these fields are present. They mean the same.

@@ -8,10 +8,15 @@
 
 #include "attend/serve/asking.h"
 #include "attend/serve/handlers-inl.h"
+#include "attend/serve/tei-inl.h"
 
 namespace attend {
 namespace {
 
+using internal::embed_texts;
+using internal::predict_labels;
+using internal::prompt_of;
+using internal::TeiRequest;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
@@ -20,47 +25,6 @@ constexpr size_t max_token_numbers = 1 << 22;
 
 // The answer is about 60 times as long as the texts.
 constexpr size_t max_tokenised_bytes = 1 << 18;
-
-// Fields common to several requests.
-struct TeiRequest {
-  std::string model, prompt_name;
-  bool is_cut = false, is_normalised = true, is_raw = false;
-  CutEnd cut_end = CutEnd::right;
-  int64_t dimensions = 0, top = 0;
-
-  static std::vector<RequestField> joined(std::vector<std::vector<RequestField>> parts) {
-    std::vector<RequestField> all;
-    for (auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-    return all;
-  }
-
-  std::vector<RequestField> naming() { return {{"model", &model}}; }
-  std::vector<RequestField> cutting() {
-    return {{"truncate", &is_cut, 0, 0, false, true},
-            {"truncation_direction", &cut_end, 0, 0, false, true}};
-  }
-  std::vector<RequestField> prompting() {
-    return {{"prompt_name", &prompt_name, 0, 0, false, true}};
-  }
-  std::vector<RequestField> scaling() {
-    return {{"normalize", &is_normalised, 0, 0, false, true},
-            {"dimensions", &dimensions, 1, max_dimensions, false, true}};
-  }
-  std::vector<RequestField> scoring() { return {{"raw_scores", &is_raw, 0, 0, false, true}}; }
-  std::vector<RequestField> ranking() {
-    return {{"top_k", &top, 1, max_labels, false, true, false}};
-  }
-  // Hugging Face's client sends this field, perhaps empty.
-  static std::vector<RequestField> parameters(std::vector<RequestField> fields) {
-    return {{"parameters", std::move(fields), 0, 0, false, true}};
-  }
-
-  void check() const {
-    if (is_raw)
-      throw RequestError(422, "scores are probabilities; leave raw_scores out", "raw_scores",
-                         "invalid_value");
-  }
-};
 
 struct TeiEmbedRequest : TeiRequest {
   RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
@@ -86,29 +50,6 @@ struct TeiPredictRequest : TeiRequest {
                    cutting(),
                    scoring(),
                    parameters(ranking())});
-  }
-};
-
-struct TeiRootRequest : TeiRequest {
-  RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,
-                        InputForm::id_rows}};
-  SearchOptions search;
-
-  std::vector<RequestField> fields() {
-    return joined({naming(),
-                   {{"inputs", &inputs, 1, max_texts, true}},
-                   cutting(),
-                   prompting(),
-                   scaling(),
-                   scoring(),
-                   parameters(joined({ranking(), languages()}))});
-  }
-
-  // The names of transformers' pipelines.
-  std::vector<RequestField> languages() {
-    std::vector<RequestField> fields = language_fields(search, "src_lang", "tgt_lang");
-    for (RequestField& field : fields) field.is_nullable = true;
-    return fields;
   }
 };
 
@@ -148,39 +89,8 @@ struct TeiDecodeRequest : TeiRequest {
   }
 };
 
-template <class Request>
-Request read_tei(const HttpRequest& request, std::set<std::string>* present = nullptr) {
-  Request asked;
-  const std::set<std::string> found = read_request(request.body, asked.fields());
-  if (present != nullptr) *present = found;
-  asked.check();
-  return asked;
-}
-
-// The prompt of that name. RequestError (422) if the model lacks it.
-std::string prompt_of(const ServedModel& served, const TeiRequest& asked) {
-  try {
-    return served.model->prompt(asked.prompt_name);
-  } catch (const Error& error) {
-    throw RequestError(422, error.what(), "prompt_name", "invalid_value");
-  }
-}
-
 VectorForm vector_form(const TeiRequest& asked) {
   return {asked.dimensions, asked.is_normalised, asked.is_cut, "inputs"};
-}
-
-void embed(Service& service, const ServedModel& served, const HttpReply& reply,
-           const RequestInputs& inputs, const TeiRequest& asked) {
-  const std::string prompt = prompt_of(served, asked);
-  ask_vectors({service, served, reply, "inputs", tei_error},
-              texts_of(served, inputs, "inputs", reply), prompt,
-              [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
-                std::vector<std::string> all;
-                for (size_t i = 0; i < embeddings.size(); ++i)
-                  all.push_back(numbers_json(text_vector(*served.model, embeddings[i], i, form)));
-                return HttpResponse{.body = fmt::format("[{}]", fmt::join(all, ","))};
-              });
 }
 
 // At most `top` labels, if that is not 0.
@@ -198,49 +108,12 @@ json labels_json(const Answer& answer, int64_t top) {
   return labels;
 }
 
-void predict(Service& service, const ServedModel& served, const HttpReply& reply,
-             const RequestInputs& inputs, const TeiRequest& asked) {
-  if (served.model->answer_kind().is_tags())
-    throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
-  ask({service, served, reply, "inputs", tei_error},
-      label_requests(served, inputs.texts, asked.top),
-      [&served, is_cut = asked.is_cut, top = asked.top,
-       is_one = inputs.form == InputForm::text](const std::vector<Answer>& answers) {
-        json all = json::array();
-        for (size_t i = 0; i < answers.size(); ++i) {
-          if (answers[i].truncated && !is_cut) throw too_long(*served.model, "inputs", i);
-          all.push_back(labels_json(answers[i], top));
-        }
-        return HttpResponse{.body = json_text(is_one ? all[0] : all)};
-      });
-}
-
-// Whether the model answers texts that do not continue their sources, such as translations.
-bool translates(const Model& model) {
-  const AnswerKind& kind = model.answer_kind();
-  return kind.has_answers() && kind.is_searched() && kind.length(1) == 0 && !kind.continues();
-}
-
-// The answers as Hugging Face's client reads them, [{"translation_text"}].
-void translate(Service& service, const ServedModel& served, const HttpReply& reply,
-               const TeiRootRequest& asked) {
-  if (asked.top > 0)
-    throw RequestError(422, "the model gives no labels; leave top_k out", "parameters",
-                       "invalid_value");
-  SearchOptions search = served.model->search_options();
-  search.source_language = asked.search.source_language;
-  search.target_language = asked.search.target_language;
-  served.model->check(search);
-  ask({service, served, reply, "inputs", tei_error},
-      requests_of(texts_of(served, asked.inputs, "inputs", reply), search),
-      [&served, is_cut = asked.is_cut](const std::vector<Answer>& answers) {
-        json all = json::array();
-        for (size_t i = 0; i < answers.size(); ++i) {
-          if (answers[i].truncated && !is_cut) throw too_long(*served.model, "inputs", i);
-          all.push_back({{"translation_text", answers[i].best().text}});
-        }
-        return HttpResponse{.body = json_text(all)};
-      });
+template <class Request>
+Request read_tei(const HttpRequest& request) {
+  Request asked;
+  read_request(request.body, asked.fields());
+  asked.check();
+  return asked;
 }
 
 // The token vectors of a text as a JSON array.
@@ -286,14 +159,49 @@ json model_type_json(const Model& model) {
   return {{"classifier", {{"id2label", names}, {"label2id", ids}}}};
 }
 
-// Whether /predict is the route of the model, or the one that refuses it.
-bool answers_labels(const Model& model) {
-  const AnswerKind& kind = model.answer_kind();
-  const bool is_number = kind.has_answers() && !kind.has_probabilities();
-  return gives_labels(kind) || is_number;
+}  // namespace
+
+namespace internal {
+
+std::string prompt_of(const ServedModel& served, const TeiRequest& asked) {
+  try {
+    return served.model->prompt(asked.prompt_name);
+  } catch (const Error& error) {
+    throw RequestError(422, error.what(), "prompt_name", "invalid_value");
+  }
 }
 
-}  // namespace
+void embed_texts(Service& service, const ServedModel& served, const HttpReply& reply,
+                 const RequestInputs& inputs, const TeiRequest& asked) {
+  const std::string prompt = prompt_of(served, asked);
+  ask_vectors({service, served, reply, "inputs", tei_error},
+              texts_of(served, inputs, "inputs", reply), prompt,
+              [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
+                std::vector<std::string> all;
+                for (size_t i = 0; i < embeddings.size(); ++i)
+                  all.push_back(numbers_json(text_vector(*served.model, embeddings[i], i, form)));
+                return HttpResponse{.body = fmt::format("[{}]", fmt::join(all, ","))};
+              });
+}
+
+void predict_labels(Service& service, const ServedModel& served, const HttpReply& reply,
+                    const RequestInputs& inputs, const TeiRequest& asked) {
+  if (served.model->answer_kind().is_tags())
+    throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
+  ask({service, served, reply, "inputs", tei_error},
+      label_requests(served, inputs.texts, asked.top),
+      [&served, is_cut = asked.is_cut, top = asked.top,
+       is_one = inputs.form == InputForm::text](const std::vector<Answer>& answers) {
+        json all = json::array();
+        for (size_t i = 0; i < answers.size(); ++i) {
+          if (answers[i].truncated && !is_cut) throw too_long(*served.model, "inputs", i);
+          all.push_back(labels_json(answers[i], top));
+        }
+        return HttpResponse{.body = json_text(is_one ? all[0] : all)};
+      });
+}
+
+}  // namespace internal
 
 const ServedModel& tei_model(const Service& service, const std::string& name) {
   return service.model_named(
@@ -310,37 +218,9 @@ HttpResponse tei_error(const RequestError& error) {
   return {.status = status, .body = json_text({{"error", error.what()}, {"error_type", type}})};
 }
 
-void answer_tei_root(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  std::set<std::string> present;
-  const auto asked = read_tei<TeiRootRequest>(request, &present);
-  const ServedModel& served = tei_model(service, asked.model);
-  // Requests for vectors have no parameters.
-  if (present.contains("parameters") && translates(*served.model))
-    return translate(service, served, reply, asked);
-  if (!(asked.search == SearchOptions()))
-    throw RequestError(422, "the model does not translate; leave parameters out", "parameters",
-                       "invalid_value");
-  const InputForm form = asked.inputs.form;
-  const bool is_of_labels = form == InputForm::text_rows;
-  const bool has_labels = answers_labels(*served.model);
-  if (form != InputForm::text && is_of_labels != has_labels)
-    throw RequestError(422,
-                       is_of_labels ? "the model gives vectors; inputs must be texts or token ids"
-                                    : "the model gives labels; inputs must be [[\"text\"], ..]",
-                       "inputs", "invalid_value");
-  if (has_labels) {
-    prompt_of(served, asked);  // refuses names, since only vectors have prompts
-    return predict(service, served, reply, asked.inputs, asked);
-  }
-  if (asked.top > 0)
-    throw RequestError(422, "the model gives vectors; leave top_k out", "parameters",
-                       "invalid_value");
-  embed(service, served, reply, asked.inputs, asked);
-}
-
 void answer_tei_embed(Service& service, const HttpRequest& request, const HttpReply& reply) {
   const auto asked = read_tei<TeiEmbedRequest>(request);
-  embed(service, tei_model(service, asked.model), reply, asked.inputs, asked);
+  embed_texts(service, tei_model(service, asked.model), reply, asked.inputs, asked);
 }
 
 void answer_tei_embed_all(Service& service, const HttpRequest& request, const HttpReply& reply) {
@@ -385,7 +265,7 @@ void answer_tei_similarity(Service& service, const HttpRequest& request, const H
 
 void answer_tei_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
   const auto asked = read_tei<TeiPredictRequest>(request);
-  predict(service, tei_model(service, asked.model), reply, asked.inputs, asked);
+  predict_labels(service, tei_model(service, asked.model), reply, asked.inputs, asked);
 }
 
 void answer_tei_tokenize(Service& service, const HttpRequest& request, const HttpReply& reply) {
@@ -449,7 +329,6 @@ void answer_tei_info(Service& service, const HttpRequest&, const HttpReply& repl
                                  {"version", options.version}})});
 }
 
-std::vector<RequestField> tei_root_fields() { return fields_of<TeiRootRequest>(); }
 std::vector<RequestField> tei_embed_fields() { return fields_of<TeiEmbedRequest>(); }
 std::vector<RequestField> tei_embed_all_fields() { return fields_of<TeiEmbedAllRequest>(); }
 std::vector<RequestField> tei_similarity_fields() { return fields_of<TeiSimilarityRequest>(); }

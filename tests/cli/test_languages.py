@@ -129,9 +129,9 @@ class Languages(program.Case):
         expected = json.loads(self.succeed("predict", "nllb", "--json", "--from", "zho_Hans", "--to", "fra_Latn",
                                            stdin=TEXT + "\n").stdout)["predictions"][0]["target"]
         chosen = {"src_lang": "zho_Hans", "tgt_lang": "fra_Latn"}
-        self.assertEqual(server.answer("/", inputs=TEXT, parameters=chosen), [{"translation_text": expected}])
-        self.assertEqual(server.answer("/", inputs=[TEXT, TEXT], parameters=chosen),
-                         [{"translation_text": expected}] * 2)
+        named = {"generated_text": expected, "summary_text": expected, "translation_text": expected}
+        self.assertEqual(server.answer("/", inputs=TEXT, parameters=chosen), [named])
+        self.assertEqual(server.answer("/", inputs=[TEXT, TEXT], parameters=chosen), [named] * 2)
         self.assertIn("none is chosen", server.refusal("/", 422, inputs=TEXT, parameters={}))
         self.assertIn("did you mean fra_Latn?",
                       server.refusal("/", 422, inputs=TEXT, parameters={"tgt_lang": "fra_Lat", "src_lang": None}))
@@ -140,6 +140,49 @@ class Languages(program.Case):
         schemas = json.loads(server.ask("GET", "/openapi.json")[2])["components"]["schemas"]
         for name in ("PredictRequest", "ExplainRequest", "CompletionsRequest"):
             self.assertLessEqual({"from", "to"}, set(schemas[name]["properties"]))
+
+    def test_serves_translations_with_the_options_of_generate(self):
+        server = self.serve("nllb")
+        languages = {"src_lang": "zho_Hans", "tgt_lang": "fra_Latn"}
+
+        def served(**fields):
+            return server.answer("/", inputs=TEXT, parameters=languages | fields)[0]["translation_text"]
+
+        def predicted(*options):
+            line = self.succeed("predict", "nllb", "--json", "--from", "zho_Hans", "--to", "fra_Latn", *options,
+                                stdin=TEXT + "\n").stdout
+            return json.loads(line)["predictions"][0]["target"]
+
+        for fields, options in (({"num_beams": 3, "max_new_tokens": 5}, ["--beam", 3, "--maximum-length", 5]),
+                                ({"max_length": 4}, ["--maximum-length", 3]),
+                                ({"min_length": 8, "max_length": 9}, ["--minimum-length", 7, "--maximum-length", 8]),
+                                ({"do_sample": True, "seed": 3, "temperature": 2, "top_k": 9, "max_new_tokens": 6},
+                                 ["--seed", 3, "--temperature", 2, "--top-k", 9, "--maximum-length", 6]),
+                                ({"do_sample": False, "num_beams": 1}, ["--beam", 1])):
+            expected = predicted(*options)
+            # As the client sends them, and as older clients did.
+            self.assertEqual(served(generate_parameters=fields), expected, fields)
+            self.assertEqual(served(**fields), expected, fields)
+        long = "cat " * 600
+        self.assertEqual(len(server.answer("/", inputs=long, parameters=languages | {"truncation": "longest_first"})), 1)
+        server.refusal("/", 413, inputs=long, parameters=languages | {"truncation": "do_not_truncate"})
+        for fields, words in (({"generate_parameters": {"no_repeat_ngram_size": 2}},
+                               "unknown field 'no_repeat_ngram_size'; there are max_new_tokens, max_length,"),
+                              ({"generate_parameters": {"num_beam": 2}}, "did you mean num_beams?"),
+                              ({"generate_parameters": {"num_beams": 2}, "num_beams": 2},
+                               "num_beams is in parameters and in generate_parameters; send one of them"),
+                              ({"max_length": 9, "max_new_tokens": 8}, "max_new_tokens and max_length limit the same"),
+                              ({"do_sample": False, "top_p": 0.5}, "top_p is for sampling, and do_sample is false"),
+                              ({"num_beams": 2, "top_p": 0.5}, "answers are sampled or searched for"),
+                              ({"return_full_text": True}, "return_full_text is not for a model that answers with texts"),
+                              ({"clean_up_tokenization_spaces": True}, "unknown field 'clean_up_tokenization_spaces'"),
+                              ({"truncation": "only_second"}, "do_not_truncate, longest_first, only_first"),
+                              ({"stop": ["a"]}, "take stop of /v1/completions"),
+                              ({"details": True}, "details, decoder_input_details and watermark are not supported"),
+                              ({"candidate_labels": ["a"]}, "unknown field 'candidate_labels'")):
+            self.assertIn(words, server.refusal("/", 422, inputs=TEXT, parameters=languages | fields))
+        self.assertIn("/v1/completions streams", server.refusal("/", 422, inputs=TEXT, parameters=languages, stream=True))
+        self.assertIn("does not answer questions", server.refusal("/", 422, inputs={"question": "a", "context": "b"}))
 
     def test_refuses_what_is_no_language(self):
         self.refuse("predict", "nllb", stdin=TEXT + "\n", names=["4 languages", "--to"])

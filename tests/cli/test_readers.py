@@ -98,6 +98,30 @@ class Readers(program.Case):
         self.assertNotEqual(server.answer("/v1/predict", texts=["which place?\tthere a green bus is here"],
                                           no_answer=False)["answers"][0]["predictions"][0]["target"], "")
 
+    def test_serves_answers_to_the_client_of_hugging_face(self):
+        server = Server(str(self.model), "--port", 0, cwd=self.folder)
+        self.addCleanup(server.end)
+        inputs = {"question": "which\tcolour?", "context": "there a green bus is here"}
+        line = self.succeed("predict", self.model, "--json", "--nbest", 2,
+                            stdin=f"which colour?\t{inputs['context']}\n").stdout
+        expected = [{"answer": one["target"], "score": one["score"], "start": one["start"], "end": one["end"]}
+                    for one in json.loads(line)["predictions"]]
+        self.assertEqual(server.answer("/", inputs=inputs, parameters={}), expected[0])
+        self.assertEqual(server.answer("/", inputs=inputs, parameters={"top_k": 2}), expected)
+        place = inputs | {"question": "which place?"}
+        for possible in (True, False):
+            found = server.answer("/", inputs=place, parameters={"handle_impossible_answer": possible})
+            self.assertEqual(found["answer"] == "", possible)
+        short = server.answer("/", inputs=inputs, parameters={"top_k": 9, "max_answer_len": 1})
+        self.assertTrue(all(len(one["answer"].split()) <= 1 for one in short))
+        for fields, words in (({"inputs": "a", "parameters": {}}, "must be an object with a question and a context"),
+                              ({"inputs": inputs | {"context": " "}}, "inputs[0]"),
+                              ({"inputs": {"question": "a"}}, "an object with a question and a context"),
+                              ({"inputs": inputs, "parameters": {"doc_stride": 9}}, "unknown field 'doc_stride'"),
+                              ({"inputs": inputs, "parameters": {"num_beams": 9}},
+                               "num_beams is not for a model that answers with parts of passages; there are top_k,")):
+            self.assertIn(words, server.refusal("/", 422, **fields))
+
     def test_begins_with_an_encoder_and_goes_back_to_transformers(self):
         write_foreign("BertModel", self.folder / "theirs")
         self.succeed("import", "theirs", "--out", "bert")

@@ -51,6 +51,18 @@ class Imported(program.Case):
             info = json.loads(self.serve(model).ask("GET", "/info")[2])
             self.assertEqual(info["model_type"], {"embedding": {"pooling": pooling}})
 
+    def test_which_parameters_a_model_of_vectors_or_masked_words_has(self):
+        self.imported("BertModel", "vectors")
+        self.imported("BertForMaskedLM", "masked")
+        server = self.serve("vectors", "masked")
+        for model in ("vectors", "masked"):
+            self.assertEqual(len(server.answer("/", model=model, inputs="the cat")), 1)
+        self.assertEqual(len(server.answer("/", model="vectors", inputs="the cat", parameters={})), 1)
+        self.assertIn("top_k is not for a model that gives vectors; leave it out",
+                      server.refusal("/", 422, model="vectors", inputs="the cat", parameters={"top_k": 3}))
+        self.assertIn("does not fill masked words; ask /v1/predict",
+                      server.refusal("/", 422, model="masked", inputs="the [MASK]", parameters={}))
+
     def test_the_page_is_told_which_models_answer_nothing(self):
         self.imported("BertModel", "bert")
         self.imported("GPT2LMHeadModel", "gpt2")

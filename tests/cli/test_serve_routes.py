@@ -381,8 +381,7 @@ class Routes(program.Case):
         self.assertEqual(self.server.answer("/", model="reviews", inputs="dull plot", parameters={}), labels)
         self.assertEqual(self.server.answer("/", model="reviews", inputs="dull plot", parameters={"top_k": 1}),
                          labels[:1])
-        self.assertEqual(self.server.answer("/", model="text", inputs="my dog", parameters={}), [second])
-        self.assertEqual(self.refusal("/", 422, model="text", inputs=[["a"]])[:19], "the model gives vec")
+        self.assertEqual(self.refusal("/", 422, model="text", inputs=[["a"]])[:25], "the model gives no labels")
         self.assertEqual(self.server.answer("/embed", model="text", inputs="my dog", truncation_direction="right",
                                      prompt_name=None), [second])
         (close,) = self.server.answer("/similarity", model="text", inputs={"source_sentence": "the cat sat",
@@ -400,6 +399,30 @@ class Routes(program.Case):
         self.assertEqual({key: token[key] for key in ("text", "special", "start", "stop")},
                          {"text": "plot", "special": False, "start": None, "stop": None})
 
+    def test_a_text_is_continued_for_the_client_of_hugging_face(self):
+        def continued(**parameters):
+            return self.server.answer("/", model="text", inputs="the cat", parameters=parameters)
+
+        (line,) = self.predicted("text", ["the cat"])
+        self.assertEqual(continued(), [{"generated_text": line["predictions"][0]["target"]}])
+        (choice,) = self.complete(prompt="the cat", max_tokens=5)["choices"]
+        off = {"details": False, "decoder_input_details": False, "watermark": False, "stop": [], "seed": None}
+        self.assertEqual(continued(max_new_tokens=5, **off), [{"generated_text": choice["text"]}])
+        self.assertEqual(continued(max_new_tokens=5, return_full_text=True),
+                         [{"generated_text": "the cat" + choice["text"]}])
+        (drawn,) = self.complete(prompt="the cat", max_tokens=5, temperature=0.7, top_p=0.9, seed=4)["choices"]
+        self.assertEqual(continued(max_new_tokens=5, temperature=0.7, top_p=0.9, seed=4),
+                         [{"generated_text": drawn["text"]}])
+        for parameters, words in (({"max_length": 9}, "max_length would also count the continued text; send "
+                                                      "max_new_tokens"),
+                                  ({"truncation": "only_first"}, "truncation is not for a model that continues texts"),
+                                  ({"repetition_penalty": 1.2}, "unknown field 'repetition_penalty'")):
+            self.assertIn(words, self.refusal("/", 422, model="text", inputs="a", parameters=parameters))
+        self.assertIn("max_length is not for a model that gives labels; there are top_k",
+                      self.refusal("/", 422, model="reviews", inputs="a", parameters={"max_length": 5}))
+        self.assertIn("a tagger labels tokens; ask /v1/classify",
+                      self.refusal("/", 422, model="places", inputs="a", parameters={}))
+
     def test_clients_of_text_embeddings_inference_name_no_model(self):
         first = json.loads(self.server.ask("GET", "/v1/models")[2])["data"][0]["id"]
         self.assertEqual(json.loads(self.server.ask("GET", "/info")[2])["model_id"], first)
@@ -413,7 +436,7 @@ class Routes(program.Case):
                                      ("/predict", 422, {"inputs": "a"}),
                                      ("/predict", 422, {"inputs": "a", "model": "reviews",
                                                         "parameters": {"function_to_apply": "sigmoid"}}),
-                                     ("/", 422, {"inputs": "a", "parameters": {"top_k": 1}}),
+                                     ("/", 422, {"inputs": "a", "parameters": {"max_length": 5}}),
                                      ("/predict", 422, {"inputs": ["a", "b"], "model": "reviews"}),
                                      ("/tokenize", 422, {"inputs": None}),
                                      ("/tokenize", 422, {"inputs": ["a" * 200000] * 2}),

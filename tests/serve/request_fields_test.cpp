@@ -193,7 +193,7 @@ TEST(RequestFields, ALongNameIsToldByItsBeginning) {
 // The form that was read, with the texts and the ids.
 std::string inputs_of(const std::string& json) {
   RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,
-                        InputForm::id_rows, InputForm::text_objects}};
+                        InputForm::id_rows, InputForm::text_objects, InputForm::question}};
   try {
     read_request("{\"input\": " + json + "}", {{"input", &inputs, 1, 2, true}});
   } catch (const RequestError& error) {
@@ -209,11 +209,13 @@ TEST(RequestFields, InputsHaveSeveralForms) {
   EXPECT_EQ(inputs_of("[5,2147483647]"), "[3,[],[[5,2147483647]]]");
   EXPECT_EQ(inputs_of("[[5],[6,7]]"), "[4,[],[[5],[6,7]]]");
   EXPECT_EQ(inputs_of(R"([{"text":"a"},{"text":"b"}])"), R"([5,["a","b"],[]])");
+  EXPECT_EQ(inputs_of(R"({"question":"a\tb","context":"c"})"), R"([6,["a b\tc"],[]])");
   EXPECT_THAT(inputs_of("[]"), HasSubstr("0 inputs; it must be from 1 to 2"));
   EXPECT_THAT(inputs_of("[[1],[2],[3]]"), HasSubstr("3 inputs"));
   for (const char* wrong :
        {"[-1]", "[2147483648]", "[18446744073709551615]", "[1.5]", "[1,\"a\"]", R"([["a","b"]])",
-        R"([{"text":1}])", R"([{"text":"a","id":1}])", "{}", "null", "[[[1]]]", "[true]"})
+        R"([{"text":1}])", R"([{"text":"a","id":1}])", R"({"question":"a"})",
+        R"({"question":"a","context":1})", "{}", "null", "[[[1]]]", "[true]"})
     EXPECT_THAT(inputs_of(wrong), HasSubstr("must be a string or an array of strings or")) << wrong;
 }
 
@@ -261,7 +263,8 @@ TEST(RequestFields, NullAndObjects) {
       return std::string(error.what()).size() + 1000;
     }
   };
-  EXPECT_EQ(read(R"({"options": {"usage": true}, "user": null})"), 1);
+  EXPECT_EQ(read(R"({"options": {}, "user": null})"), 1);
+  EXPECT_EQ(read(R"({"options": {"usage": true}, "user": null})"), 2) << "options.usage";
   EXPECT_TRUE(has_usage);
   EXPECT_EQ(user, "nobody");
   for (const char* wrong : {R"({"options": {"usage": 1}})", R"({"options": {"more": true}})",
