@@ -222,9 +222,9 @@ def rank(url, findings):
         ranked = client.rerank(model="ranker", query=query, documents=documents, top_n=3).results
         findings.expect([(one.index, one.relevance_score) for one in ranked] == found, f"cohere: rerank{name}")
     given = older.rerank(model="ranker", query=query, documents=[{"text": text} for text in documents],
-                         return_documents=True).results
+                         return_documents=True, max_chunks_per_doc=10).results
     findings.expect([one.document.text for one in given] == [one.document for one in whole.results],
-                    "cohere: rerank of the older client, with documents")
+                    "cohere: rerank of the older client, with documents and max_chunks_per_doc")
 
 
 def generated_client(url, folder):

@@ -43,7 +43,7 @@ RouteFields classify_fields;
 
 // POST /v1/rerank and /v2/rerank as Jina's, Cohere's and Voyage's clients send it: {"model",
 // "query", "documents", "top_n" or "top_k", "return_documents", "max_tokens_per_doc",
-// "truncation"} to {"results": [{"index", "relevance_score", "document":
+// "max_chunks_per_doc", "truncation"} to {"results": [{"index", "relevance_score", "document":
 // {"text"}}], "data": the same with a document as a string}, the most relevant document first, for
 // classifiers of pairs that answer one number. Long documents are cut unless `truncation` is false.
 RouteAnswer answer_rerank;

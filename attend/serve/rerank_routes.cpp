@@ -20,7 +20,7 @@ using nlohmann::json;
 
 // Maximum number of texts that one request ranks; half of the default queue.
 constexpr double max_ranked = 128;
-constexpr double max_document_tokens = 1 << 20;
+constexpr double max_document_tokens = 1 << 20, max_chunks = 10000;
 
 struct TeiRerankRequest {
   std::string model, query;
@@ -42,7 +42,7 @@ struct TeiRerankRequest {
 struct RerankRequest {
   std::string model, query;
   RequestInputs documents{{InputForm::texts, InputForm::text_objects}};
-  int64_t top = 0, longest = 0;
+  int64_t top = 0, longest = 0, chunks = 1;
   bool has_documents = false, is_cut = true;
 
   std::vector<RequestField> fields() {
@@ -52,6 +52,8 @@ struct RerankRequest {
             {"top_n", &top, 1, max_ranked, false, true, false},
             {"return_documents", &has_documents, 0, 0, false, true},
             {"max_tokens_per_doc", &longest, 1, max_document_tokens, false, true, false},
+            // Cohere's older client limits the chunks of a document; here it is one chunk.
+            {"max_chunks_per_doc", &chunks, 1, max_chunks, false, true, false},
             // Voyage's names.
             {"top_k", &top, 1, max_ranked, false, true, false},
             {"truncation", &is_cut, 0, 0, false, true}};

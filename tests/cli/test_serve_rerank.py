@@ -47,6 +47,9 @@ class Ranked(program.Case):
         newer = self.server.answer("/v2/rerank", model="ranker", query=QUERY, documents=TEXTS, top_n=3,
                                    max_tokens_per_doc=4096)
         self.assertEqual(newer["results"], objects["results"])
+        # A document is one chunk, so that any maximum holds.
+        older = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=TEXTS, max_chunks_per_doc=10)
+        self.assertEqual(older["results"], objects["results"])
 
     def test_ranks_as_voyage(self):
         usual = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=TEXTS)
@@ -88,6 +91,10 @@ class Ranked(program.Case):
         self.assertIn("from 1 to 128", self.server.refusal("/rerank", 422, query=QUERY, texts=["a"] * 129))
         self.assertIn("an array of strings or an array of objects with a text",
                       self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=[{"title": "a"}]))
+        self.assertIn("max_chunks_per_doc is 0", self.server.refusal(
+            "/v1/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, max_chunks_per_doc=0))
+        self.assertIn("unknown field 'rank_fields'", self.server.refusal(
+            "/v1/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, rank_fields=["text"]))
         self.assertIn("top_n", self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, top_n=0))
 
     def test_names_the_path_that_takes_the_fields(self):
