@@ -221,6 +221,12 @@ def rank(url, findings):
     for name, client in (("", newer), (" of the older client", older)):
         ranked = client.rerank(model="ranker", query=query, documents=documents, top_n=3).results
         findings.expect([(one.index, one.relevance_score) for one in ranked] == found, f"cohere: rerank{name}")
+    for provider, path in (("voyage", "/v1"), ("jina_ai", ""), ("cohere", ""), ("huggingface", ""),
+                           ("hosted_vllm", "/v1")):
+        ranked = litellm.rerank(model=f"{provider}/ranker", query=query, documents=documents, top_n=2, api_key=KEY,
+                                api_base=url + path).results
+        findings.expect([(one["index"], one["relevance_score"]) for one in ranked] == found[:2],
+                        f"litellm: rerank of {provider}'s form")
     given = older.rerank(model="ranker", query=query, documents=[{"text": text} for text in documents],
                          return_documents=True, max_chunks_per_doc=10).results
     findings.expect([one.document.text for one in given] == [one.document for one in whole.results],

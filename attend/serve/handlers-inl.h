@@ -118,8 +118,8 @@ RouteFields tei_similarity_fields;
 // classifiers. Inputs [["a"], ["b"]] give an array of such arrays.
 RouteAnswer answer_tei_predict;
 RouteFields tei_predict_fields;
-// POST /rerank: {"query", "texts", "raw_scores", "return_text", "truncate"} to [{"index", "score",
-// "text"}], the most relevant text first, for the same models as /v1/rerank. Scores are
+// POST /rerank: {"query", "texts", "raw_scores", "return_text", "truncate", "top_n"} to [{"index",
+// "score", "text"}], the most relevant text first, for the same models as /v1/rerank. Scores are
 // probabilities, or with raw_scores logits.
 RouteAnswer answer_tei_rerank;
 RouteFields tei_rerank_fields;

@@ -27,6 +27,7 @@ struct TeiRerankRequest {
   RequestInputs texts{{InputForm::texts}};
   bool is_cut = false, is_raw = false, has_texts = false;
   CutEnd cut_end = CutEnd::right;
+  int64_t top = 0;
 
   std::vector<RequestField> fields() {
     return {{"model", &model},
@@ -35,7 +36,9 @@ struct TeiRerankRequest {
             {"raw_scores", &is_raw, 0, 0, false, true},
             {"return_text", &has_texts, 0, 0, false, true},
             {"truncate", &is_cut, 0, 0, false, true},
-            {"truncation_direction", &cut_end, 0, 0, false, true}};
+            {"truncation_direction", &cut_end, 0, 0, false, true},
+            // text-embeddings-inference lists all texts; LiteLLM sends the field.
+            {"top_n", &top, 1, max_ranked, false, true, false}};
   }
 };
 
@@ -129,6 +132,7 @@ void answer_tei_rerank(Service& service, const HttpRequest& request, const HttpR
         const std::vector<double> scores = scores_of(*served.model, answers, asked.is_raw);
         json all = json::array();
         for (const size_t i : ranked(scores)) {
+          if (asked.top > 0 && std::ssize(all) == asked.top) break;
           json& one = all.emplace_back();
           one = {{"index", i}, {"score", scores[i]}};
           if (asked.has_texts) one["text"] = asked.texts.texts[i];

@@ -28,6 +28,8 @@ class Ranked(program.Case):
         ranked = self.server.answer("/rerank", query=QUERY, texts=TEXTS, return_text=True)
         order = sorted(range(3), key=lambda i: -scores[i])
         self.assertEqual(ranked, [{"index": i, "score": scores[i], "text": TEXTS[i]} for i in order])
+        # LiteLLM sends top_n.
+        self.assertEqual(self.server.answer("/rerank", query=QUERY, texts=TEXTS, return_text=True, top_n=2), ranked[:2])
         for one in self.server.answer("/rerank", query=QUERY, texts=TEXTS, raw_scores=True):
             self.assertEqual(set(one), {"index", "score"})
             self.assertAlmostEqual(1 / (1 + math.exp(-one["score"])), scores[one["index"]], 12)
