@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <numeric>
 
 #include "attend/base/error.h"
 #include "attend/decode/packed_state-inl.h"
 #include "attend/decode/packed_tensors-inl.h"
 #include "attend/kernels/attention.h"
 #include "attend/kernels/helpers.h"
+#include "attend/ops/scopes.h"
 
 namespace attend {
 namespace {
@@ -23,6 +25,15 @@ bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
   if (itself && PackedBias::takes(choices.bias)) choices.bias.clear();
   if (!itself && groups[0].rotary) return false;
   return score_row(choices.score).compares_vectors() && reads_all_by_softmax(choices, itself);
+}
+
+// Heads that read a whole sequence by encode().
+bool encodes_heads(const std::vector<HeadGroup>& groups) {
+  if (groups.size() != 1 || !groups[0].is_plain()) return false;
+  const AttentionChoices& choices = groups[0].choices;
+  return score_row(choices.score).compares_vectors() && is_plain_softmax(choices) &&
+         PackedBias::takes(choices.bias) && scope_of_windows(choices.scope).has_value() &&
+         !is_causal(parse_scope(choices.scope));
 }
 
 std::vector<float> numbers(const Tensor& tensor) {
@@ -88,26 +99,29 @@ std::vector<HeadPart> head_parts(const std::vector<int64_t>& lengths, int64_t he
 }  // namespace
 
 bool PackedStack::takes(const TransformerStack& stack) {
-  return takes_layers(stack) && stack.config().owners.empty();
+  const TransformerStackConfig& config = stack.config();
+  return takes_layers(stack) && config.owners.empty() && config.self_in_turn.empty() &&
+         config.first_norm && takes_heads(config.self, /*itself=*/true) &&
+         (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));
 }
 
 bool PackedStack::takes_layers(const TransformerStack& stack) {
   const TransformerStackConfig& config = stack.config();
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
-  if (config.experts > 0 || !config.first_norm || !config.self_in_turn.empty() ||
-      config.depth_block > 0 || config.convolution > 0)
+  if (config.experts > 0 || config.depth_block > 0 || config.convolution > 0 ||
+      config.inducing_points > 0)
     return false;
   const auto packs = [](const RecurrenceRow* row) {
     return row == nullptr || PackedRecurrence::takes(*row);
   };
-  if (!std::all_of(config.recurrences.begin(), config.recurrences.end(), packs)) return false;
-  return takes_heads(config.self, /*itself=*/true) &&
-         (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));
+  return std::all_of(config.recurrences.begin(), config.recurrences.end(), packs);
 }
 
 PackedStack::Norm PackedStack::pack_norm(const Parameters& all, const std::string& name) {
-  Norm norm{numbers(all[name + ".weight"]), {}};
+  const Tensor* weight = all.find(name + ".weight");
+  if (weight == nullptr) return {};  // the first layer of a stack without first_norm
+  Norm norm{numbers(*weight), {}};
   const Tensor* bias = all.find(name + ".bias");  // absent for rms
   norm.bias = bias == nullptr ? std::vector<float>(norm.weight.size(), 0.0F) : numbers(*bias);
   return norm;
@@ -149,8 +163,11 @@ void PackedStack::pack_self(const Parameters& all, int64_t index, WeightType wei
   const std::string name = fmt::format("layer{}_", index);
   const RecurrenceRow* row = config_.recurrence(index);
   if (row == nullptr) {
-    const HeadGroup& group = config_.self[0];
+    const HeadGroup& group = config_.self_of(index)[0];
     layer.self = pack_heads(all, name + "self", group, weights, round_rows);
+    if (!config_.self_in_turn.empty())
+      layer.self.kind = static_cast<size_t>(index) % config_.self_in_turn.size();
+    layer.self.scope = scope_of_windows(group.choices.scope).value_or(kernels::Scope());
     const bool has_own = !config_.shared_bias || layer.cached == 0;
     if (has_own && !group.choices.bias.empty())
       layer.self.bias = PackedBias(group.choices, group.heads,
@@ -258,9 +275,10 @@ void PackedStack::normalise(const State& state, const Norm& norm, float* out) co
 // Adds the sublayer's output to x, normalised before or after.
 template <class Sublayer>
 void PackedStack::add(State& state, const Norm& norm, const Sublayer& sublayer) const {
-  if (config_.normalise_first) normalise(state, norm, state.normed.data());
+  const bool first = config_.normalise_first && !norm.weight.empty();
+  if (first) normalise(state, norm, state.normed.data());
   // A sublayer adds to x in place after it has read its input.
-  sublayer(config_.normalise_first ? state.normed.data() : state.x.data());
+  sublayer(first ? state.normed.data() : state.x.data());
   if (!config_.normalise_first) normalise(state, norm, state.x.data());
 }
 
@@ -278,7 +296,7 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
                             .out_stride = wide});
   if (!heads.rotation.empty())
     heads.rotation.rotate({state.rows, heads.heads, heads.depth, wide, state.query.data()},
-                          state.turns);
+                          state.turns[heads.kind]);
   float* context = with_room(state.context, state.rows * wide);
   contexts(context, wide);
   if (heads.gate.columns() > 0) {
@@ -343,10 +361,9 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   const int64_t positions = state.rows / state.count, slot = 2 * heads.width();
   float* fresh = keys_and_values(state, heads, in, state.rows, stride);
   if (!heads.rotation.empty())
-    heads.rotation.rotate({state.rows, heads.key_heads, heads.depth, slot, fresh}, state.turns);
-  const Tensor bias = state.biases.empty()  ? Tensor()
-                      : config_.shared_bias ? state.biases[0]
-                                            : state.biases[layers_[index].cached];
+    heads.rotation.rotate({state.rows, heads.key_heads, heads.depth, slot, fresh},
+                          state.turns[heads.kind]);
+  const Tensor bias = bias_of(state, layers_[index]);
   const auto& newest = state.groups[0].steps;  // the same for all groups
   for (auto step = newest.end() - positions; step != newest.end(); ++step, fresh += slot)
     step->block->keep(layers_[index].cached, step->position, state.count, fresh, positions * slot);
@@ -394,14 +411,19 @@ void PackedStack::read_source(State& state, const Heads& heads, size_t index, co
 }
 
 // An encoder's self-attention over sequences of these lengths, one after another.
-void PackedStack::read_sequences(State& state, const Heads& heads,
+void PackedStack::read_sequences(State& state, const Layer& layer,
                                  const std::vector<int64_t>& lengths, const float* in) const {
-  const int64_t slot = 2 * heads.width();
-  const float* fresh =
+  const Heads& heads = layer.self;
+  const int64_t slot = 2 * heads.width(), group = heads.heads / heads.key_heads;
+  float* fresh =
       keys_and_values(state, heads, in, state.rows, up_to(config_.depth, PackedMatrix::panel));
+  if (!heads.rotation.empty())
+    heads.rotation.rotate({state.rows, heads.key_heads, heads.depth, slot, fresh},
+                          state.turns[heads.kind]);
+  const Tensor bias = bias_of(state, layer);
+  const auto parts = head_parts(lengths, heads.key_heads, group * heads.depth);
   attend(state, heads, in, [&](float* context, int64_t wide) {
-    const int64_t group = heads.heads / heads.key_heads, depth = heads.depth;
-    const auto parts = head_parts(lengths, heads.key_heads, group * depth);
+    const int64_t depth = heads.depth;
     share_each(std::ssize(parts), [&](int64_t i) {
       const HeadPart& part = parts[static_cast<size_t>(i)];
       const int64_t queries = part.first * wide + part.head * group * depth;
@@ -409,6 +431,14 @@ void PackedStack::read_sequences(State& state, const Heads& heads,
       kernels::Problem<float> problem;
       problem.shape = {1, part.heads * group, part.heads, part.length, part.length, depth, depth};
       problem.score.scale = heads.scale;
+      problem.scope = heads.scope;
+      if (bias.defined()) {
+        const int64_t columns = bias.size(1);
+        problem.bias.relative = {bias.data_ptr<float>() + part.head * group * columns, 0, columns,
+                                 0};
+        problem.bias.relative_count = columns;
+        problem.bias.relative_offset = state.bias_room - 1;
+      }
       problem.query = {state.query.data() + queries, 0, depth, wide};
       problem.key = {key, 0, depth, slot};
       problem.value = {key + heads.width(), 0, depth, slot};
@@ -475,18 +505,50 @@ void PackedStack::place_rows(State& state, int64_t positions) const {
   const Heads& heads = first->self;
   if (heads.rotation.empty() && heads.bias.empty()) return;
   const std::vector<int64_t> rows = state.row_positions(positions);
-  if (!heads.rotation.empty()) heads.rotation.turns(rows, state.turns);
+  state.turns.resize(1);
+  if (!heads.rotation.empty()) heads.rotation.turns(rows, state.turns[0]);
   if (heads.bias.empty()) return;
   constexpr int64_t least_room = 64;
   const int64_t wanted = *std::max_element(rows.begin(), rows.end()) + 1;
-  if (wanted > state.bias_room) {
-    state.bias_room = std::max(least_room, 2 * wanted);
-    state.biases.clear();
-    for (const Layer& layer : layers_)
-      if (!layer.self.bias.empty()) state.biases.push_back(layer.self.bias.table(state.bias_room));
-  }
+  if (wanted > state.bias_room) make_biases(state, std::max(least_room, 2 * wanted));
   state.bias_offsets.clear();
   for (const int64_t row : rows) state.bias_offsets.push_back(state.bias_room - 1 - row);
+}
+
+void PackedStack::place_sequences(State& state, const std::vector<int64_t>& lengths) const {
+  const int64_t longest = std::max<int64_t>(1, *std::max_element(lengths.begin(), lengths.end()));
+  std::vector<int64_t> positions(static_cast<size_t>(longest));
+  std::iota(positions.begin(), positions.end(), 0);
+  state.turns.resize(std::max<size_t>(1, config_.self_in_turn.size()));
+  std::vector<float> table;
+  for (const Layer& layer : layers_) {
+    std::vector<float>& turns = state.turns[layer.self.kind];
+    if (layer.self.rotation.empty() || !turns.empty()) continue;
+    layer.self.rotation.turns(positions, table);
+    const auto row = std::ssize(table) / longest;
+    for (const int64_t length : lengths)
+      turns.insert(turns.end(), table.begin(), table.begin() + length * row);
+  }
+  make_biases(state, longest);
+  // attention_forward() adds biases after the scale, cached_attention() before.
+  for (const Layer& layer : layers_) {
+    Tensor& bias = state.biases[layer.cached];
+    if (bias.defined()) bias = bias * layer.self.scale;
+  }
+}
+
+void PackedStack::make_biases(State& state, int64_t room) const {
+  state.bias_room = room;
+  state.biases.clear();
+  for (const Layer& layer : layers_)
+    if (layer.recurrence == nullptr)
+      state.biases.push_back(layer.self.bias.empty() ? Tensor() : layer.self.bias.table(room));
+}
+
+// The bias of the layer's heads, or of the first layer if all share it; may be undefined.
+Tensor PackedStack::bias_of(const State& state, const Layer& layer) const {
+  if (state.biases.empty()) return {};
+  return state.biases[config_.shared_bias ? 0 : layer.cached];
 }
 
 PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_weights) const {
@@ -522,9 +584,11 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
 }
 
 bool PackedStack::encodes(const TransformerStack& stack) {
-  return takes_layers(stack) && stack.config().cross.empty() &&
-         stack.config().recurrences.empty() && !stack.config().self[0].rotary &&
-         reads_all_by_softmax(stack.config().self[0].choices, /*itself=*/false);
+  const TransformerStackConfig& config = stack.config();
+  if (!takes_layers(stack) || !config.cross.empty() || !config.recurrences.empty()) return false;
+  return config.self_in_turn.empty()
+             ? encodes_heads(config.self)
+             : std::all_of(config.self_in_turn.begin(), config.self_in_turn.end(), encodes_heads);
 }
 
 Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
@@ -532,9 +596,10 @@ Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const std::vector<int64_t> counts = lengths_or_all(lengths, x);
   state.begin(without_padding(x, counts), stride);
+  place_sequences(state, counts);
   pass(state, [&](size_t i) {
-    const Heads& heads = layers_[i].self;
-    add(state, heads.norm, [&](const float* in) { read_sequences(state, heads, counts, in); });
+    add(state, layers_[i].self.norm,
+        [&](const float* in) { read_sequences(state, layers_[i], counts, in); });
   });
   Tensor encoded = at::zeros({x.size(0), x.size(1), config_.depth});
   const float* from = state.x.data();

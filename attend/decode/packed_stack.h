@@ -50,7 +50,9 @@ class PackedStack {
   };
   Vectors step(const at::Tensor& x, State& state, bool with_weights) const;
 
-  // Whether encode() supports the stack: no source, bias or rotation; each position reads all.
+  // Whether encode() supports the stack: no source and no recurrence. Scopes are all, or windows
+  // with later positions. Heads may take turns, layers may share parameters, and the first layer
+  // may lack its first norm.
   static bool encodes(const TransformerStack& stack);
 
   // Encodes whole sequences x [B, T, depth] with lengths [B] (undefined: no padding), as
@@ -67,9 +69,11 @@ class PackedStack {
     kernels::PackedMatrix gate;                   // factors of the contexts; may be empty
     int64_t heads = 0, key_heads = 0, depth = 0;  // depth of a head, padded to a multiple of 16
     float scale = 1;
-    Norm norm;
+    Norm norm;                // empty: none
     PackedBias bias;          // may be empty
     PackedRotation rotation;  // may be empty
+    size_t kind = 0;          // index in TransformerStackConfig::self_in_turn
+    kernels::Scope scope;     // for encode()
 
     int64_t width() const { return key_heads * depth; }  // keys, or values, of a position
   };
@@ -82,7 +86,7 @@ class PackedStack {
     Norm feed_forward_norm;
   };
 
-  // As takes(), if layers may share parameters.
+  // Whether everything but the heads has a packed form.
   static bool takes_layers(const TransformerStack& stack);
   static Norm pack_norm(const Parameters& all, const std::string& name);
   static Heads pack_heads(const Parameters& all, const std::string& name, const HeadGroup& group,
@@ -90,8 +94,11 @@ class PackedStack {
 
   void pack_self(const Parameters& all, int64_t index, WeightType weights, bool round_rows,
                  Layer& layer) const;
-  // Sets biases and turns of the rows of a step.
+  // Sets biases and turns of the rows of a step, or of sequences one after another.
   void place_rows(State& state, int64_t positions) const;
+  void place_sequences(State& state, const std::vector<int64_t>& lengths) const;
+  void make_biases(State& state, int64_t room) const;
+  at::Tensor bias_of(const State& state, const Layer& layer) const;
   void start_recurrences(State& state) const;
   template <class Sublayer>
   void add(State& state, const Norm& norm, const Sublayer& sublayer) const;
@@ -106,7 +113,7 @@ class PackedStack {
   void read_self(State& state, size_t layer, const float* in, float* weights) const;
   void read_source(State& state, const Heads& heads, size_t layer, const float* in,
                    float* weights) const;
-  void read_sequences(State& state, const Heads& heads, const std::vector<int64_t>& lengths,
+  void read_sequences(State& state, const Layer& layer, const std::vector<int64_t>& lengths,
                       const float* in) const;
   template <class Attention>
   void pass(State& state, const Attention& attention) const;

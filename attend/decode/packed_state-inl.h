@@ -230,8 +230,9 @@ struct PackedStack::State {
   PackedRecurrence::Scratch recurrence_scratch;
   std::vector<float> x, normed, query, fresh, context, hidden;
   std::vector<const void*> slots;
-  std::vector<float> turns;        // PackedRotation::turns() of the rows
-  std::vector<at::Tensor> biases;  // PackedBias::table(bias_room) per layer that has its own
+  std::vector<std::vector<float>> turns;  // PackedRotation::turns() of the rows, per kind of heads
+  std::vector<at::Tensor> biases;         // PackedBias::table(bias_room) per layer that attends;
+                                          // undefined: it has no bias of its own
   int64_t bias_room = 0;
   std::vector<int64_t> bias_offsets;    // [rows]: column of key 0 in these tables
   std::vector<int32_t> reader_places;   // [rows][room]; empty: as `places`

@@ -2,9 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "attend/kernels/packed_matrix.h"
+#include "attend/kernels/scope.h"
 #include "attend/nn/attention_choices.h"
 #include "attend/ops/kernel_tensors.h"
 
@@ -52,5 +55,8 @@ inline float* with_room(std::vector<float>& buffer, int64_t count) {
 // Whether each query reads all keys by softmax without a bias. For self-attention (`itself`) also
 // if it reads all keys up to its own position.
 bool reads_all_by_softmax(const AttentionChoices& choices, bool itself);
+
+// The scope in text form, if its conditions are all windows; otherwise unset.
+std::optional<kernels::Scope> scope_of_windows(const std::string& text);
 
 }  // namespace attend

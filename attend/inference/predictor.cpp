@@ -80,9 +80,9 @@ void Predictor::pack(WeightType weights) {
   for (const auto& network : networks_)
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
-          "bfloat16 and int8 weights need a Transformer, language model, embedder or recurrent "
-          "decoder on the CPU that reads all keys by softmax, without biases, rotation or copies; "
-          "take float32");
+          "bfloat16 and int8 weights need layers on the CPU that read by softmax, without experts "
+          "or "
+          "copies, and with biases of distance only; take float32");
 }
 
 std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {

@@ -74,6 +74,8 @@ class Classifier : public PairNetwork {
                        const Pass& pass) override;
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
+  bool pack(WeightType weights) override { return encoder_->pack(weights); }
+  bool packs_objective() const override { return true; }
   bool attends() const override { return attends_; }
   const ContactHead* contact_head() const override { return encoder_->contact_head(); }
 

@@ -227,7 +227,8 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
   result.vectors = attend::dropout(result.vectors, dropout_, pass);
   if (projection_) result.vectors = projection_->forward(result.vectors, pass);
   if (!layers_) return result;
-  if (packed_ && may_step_packed(pass)) {
+  const bool is_plain = !pass.generator && pass.sequence == nullptr && !is_training();
+  if (packed_ && is_plain && may_step_packed(pass)) {
     result.vectors = packed_->encode(result.vectors, result.lengths);
     return result;
   }

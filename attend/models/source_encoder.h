@@ -94,8 +94,8 @@ class SourceEncoder : public torch::nn::Module {
   // SourceInput and LearnedPositions.
   StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
-  // As PairNetwork::pack(), for networks that can pack no other part. forward() then uses the
-  // packed weights.
+  // As PairNetwork::pack(), for networks that can pack no other part. In evaluation, forward() then
+  // uses the packed weights.
   bool pack(WeightType weights);
 
   // Null unless SourceEncoderConfig::contact_head.

@@ -15,6 +15,8 @@ class EncoderNetwork : public PairNetwork {
  public:
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
+  bool pack(WeightType weights) override { return encoder_->pack(weights); }
+  bool packs_objective() const override { return true; }
   const ContactHead* contact_head() const override { return encoder_->contact_head(); }
 
  protected:

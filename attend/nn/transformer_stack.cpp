@@ -129,9 +129,7 @@ void TransformerStack::make_distances(const TransformerStackConfig& config) {
 // The part of a layer that reads the sequence itself.
 void TransformerStack::make_self(const TransformerStackConfig& config, int64_t index,
                                  Layer& layer) {
-  const auto& turns = config.self_in_turn;
-  const std::vector<HeadGroup>& self =
-      turns.empty() ? config.self : turns[static_cast<size_t>(index) % turns.size()];
+  const std::vector<HeadGroup>& self = config.self_of(index);
   const RecurrenceRow* row = config.recurrence(index);
   if (row == nullptr) {
     MultiHeadConfig heads = heads_of(config, self, index);

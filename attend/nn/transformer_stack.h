@@ -75,6 +75,11 @@ struct TransformerStackConfig {
   int64_t owner(int64_t layer) const {
     return owners.empty() ? layer : owners[static_cast<size_t>(layer)];
   }
+  // The heads of that layer, from 0, that read the sequence itself.
+  const std::vector<HeadGroup>& self_of(int64_t layer) const {
+    return self_in_turn.empty() ? self
+                                : self_in_turn[static_cast<size_t>(layer) % self_in_turn.size()];
+  }
   // The recurrence of that layer, from 0; null: it attends.
   const RecurrenceRow* recurrence(int64_t layer) const {
     return recurrences.empty() ? nullptr

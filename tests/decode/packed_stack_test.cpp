@@ -205,19 +205,16 @@ TEST(PackedStack, OfBFloat16EncodesAsLibTorchOnRoundedNumbers) {
   EXPECT_EQ((got - whole).abs().max().item<double>() > 0x1p-12, rounds);
 }
 
-// Packed once, layers with the same parameters compute as LibTorch's; float32 sums of up to 40
-// terms of size 1 differ by some 2^-24 per layer.
-TEST(PackedStack, EncodesLayersThatShareParameters) {
+// Encodes padded sequences as LibTorch's layers: float32 sums of up to 40 terms of size 1 differ by
+// some 2^-24 per layer. Bits of a sequence do not depend on others.
+void check_encodes(const TransformerStackConfig& config) {
   torch::manual_seed(6);
-  TransformerStackConfig config = attention_alone(4);
-  config.self[0].choices.scope = "all";
-  config.layers = 4;
-  config.owners = {0, 1, 0, 1};
   TransformerStack plain(config);
   plain.eval();
   const torch::NoGradGuard no_gradient;
-  EXPECT_TRUE(PackedStack::encodes(plain));
-  EXPECT_FALSE(PackedStack::takes(plain));
+  for (const auto& each : plain.named_parameters())  // buckets begin as 0
+    if (each.key().find("table") != std::string::npos) each.value().normal_();
+  ASSERT_TRUE(PackedStack::encodes(plain));
   const PackedStack packed(plain);
   const Tensor x = torch::randn({4, 300, 40}), lengths = torch::tensor({300, 1, 8, 59});
   const Tensor got = packed.encode(x, lengths), want = plain.forward(x, lengths, {}, {});
@@ -227,6 +224,71 @@ TEST(PackedStack, EncodesLayersThatShareParameters) {
     EXPECT_LT((part(got) - part(want)).abs().max().item<double>(), 1e-5);
     EXPECT_TRUE(part(got).equal(packed.encode(part(x), {}))) << "without other sequences";
   }
+}
+
+TransformerStackConfig encoder_layers() {
+  TransformerStackConfig config = attention_alone(4);
+  config.self[0].choices.scope = "all";
+  config.layers = 4;
+  return config;
+}
+
+TEST(PackedStack, EncodesLayersThatShareParameters) {
+  TransformerStackConfig config = encoder_layers();
+  config.owners = {0, 1, 0, 1};
+  check_encodes(config);
+}
+
+// As ModernBERT: most layers read a window, and rotate by another base.
+TEST(PackedStack, EncodesLayersThatTakeTurns) {
+  TransformerStackConfig config = encoder_layers();
+  config.gated = true;
+  config.activation = HiddenActivation::gelu;
+  config.first_norm = false;
+  for (const char* scope : {"all", "window:5", "window:2"}) {
+    HeadGroup group = config.self[0];
+    group.choices.scope = scope;
+    group.rotary = true;
+    group.rotation.base = scope[0] == 'a' ? 160000 : 100;
+    config.self_in_turn.push_back({group});
+  }
+  check_encodes(config);
+}
+
+TEST(PackedStack, EncodesPartsOfHeadsThatRotate) {
+  TransformerStackConfig config = encoder_layers();
+  config.self[0].key_heads = 2;
+  config.self[0].rotary = true;
+  config.self[0].rotation.pairs = RotaryPairs::halves;
+  config.self[0].rotation.share = 0.4;
+  check_encodes(config);
+}
+
+// As T5 and MPNet: a bias per distance, of each layer or of the first.
+TEST(PackedStack, EncodesBiasesOfDistances) {
+  TransformerStackConfig config = encoder_layers();
+  for (const bool is_shared : {true, false}) {
+    for (const char* bias : {"buckets:8,20", "alibi"}) {
+      SCOPED_TRACE(fmt::format("{}, shared: {}", bias, is_shared));
+      config.self[0].choices.bias = bias;
+      config.shared_bias = is_shared;
+      config.norm = is_shared ? NormKind::rms : NormKind::layer;
+      check_encodes(config);
+    }
+  }
+}
+
+// Layers of language models step and do not encode: their rows are few.
+TEST(PackedStack, DoesNotEncodeCausalLayers) {
+  const TransformerStack causal(attention_alone(4));
+  EXPECT_TRUE(PackedStack::takes(causal));
+  EXPECT_FALSE(PackedStack::encodes(causal));
+  TransformerStackConfig config = encoder_layers();
+  config.owners = {0, 1, 0, 1};
+  EXPECT_FALSE(PackedStack::takes(TransformerStack(config)));
+  config = encoder_layers();
+  config.self[0].choices.scope = "window:5";
+  EXPECT_FALSE(PackedStack::takes(TransformerStack(config)));
 }
 
 }  // namespace packed_stack_test

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/models/networks.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -114,6 +115,38 @@ TEST(SourceEncoder, RefusesMorePositionsThanItLearned) {
                 encoder->forward(torch::full({1, 5}, 4, torch::kLong), torch::tensor({5}), {});
               }),
               testing::HasSubstr("positions 0 to 4 are asked for, 4 are learned"));
+}
+
+// Vectors and bits of answers of every type with encoder layers. Sums of some tens of float32 terms
+// near 1.
+TEST(SourceEncoder, EncodesByPackedLayersAsByLibTorch) {
+  const at::NoGradGuard no_gradient;
+  std::vector<std::string> packed;
+  for (const test::SomeNetwork& one : test::some_networks()) {
+    SCOPED_TRACE(one.name);
+    torch::manual_seed(3);
+    const auto network = one.config().chosen().make_network(one.source, one.target);
+    if (!network->packs_objective() || one.source.as<NodeForm>() != nullptr) continue;
+    network->eval();
+    const Tensor source = test::some_sources(one.source, 3, 9);
+    const int64_t length = source.size(1);
+    const Tensor lengths = torch::tensor({length, int64_t{2}, length - 3});
+    const Tensor want = network->encodings(source, lengths, {});
+    if (!network->pack(WeightType::float32)) continue;
+    packed.push_back(one.name);
+    const Tensor got = network->encodings(source, lengths, {});
+    for (int64_t row = 0; row < 3; ++row)
+      EXPECT_LT(
+          (got - want)[row].slice(0, 0, lengths[row].item<int64_t>()).abs().max().item<float>(),
+          1e-5);
+    network->train();
+    EXPECT_TRUE(network->encodings(source, lengths, {}).slice(1, 0, 2).equal(want.slice(1, 0, 2)))
+        << "training packs nothing";
+  }
+  EXPECT_THAT(packed, ::testing::IsSupersetOf({"classifier", "classifier_normalised", "encoder",
+                                               "encoder_albert", "encoder_contacts", "reader",
+                                               "tagger_layers", "vit", "classifier_pairs"}));
+  EXPECT_THAT(packed, ::testing::Not(::testing::Contains("classifier_hybrid")));
 }
 
 }  // namespace source_encoder_test
