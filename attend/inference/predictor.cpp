@@ -81,8 +81,7 @@ void Predictor::pack(WeightType weights) {
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
           "bfloat16 and int8 weights need layers on the CPU that read by softmax, without experts "
-          "or "
-          "copies, and with biases of distance only; take float32");
+          "or copies, and with biases of distance only; take float32");
 }
 
 std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {

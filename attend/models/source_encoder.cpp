@@ -242,8 +242,7 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
 
 bool SourceEncoder::pack(WeightType weights) {
   packed_ = nullptr;
-  if (layers_ && layers_->config().inducing_points == 0 && shape_.as<NeighbourForm>() == nullptr &&
-      PackedStack::encodes(*layers_))
+  if (layers_ && shape_.as<NeighbourForm>() == nullptr && PackedStack::encodes(*layers_))
     packed_ = std::make_shared<const PackedStack>(*layers_, weights);
   return packed_ != nullptr;
 }

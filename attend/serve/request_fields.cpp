@@ -99,13 +99,8 @@ bool is_question(const json& value) {
 }
 
 void take_question(const json& value, RequestInputs& inputs) {
-  // A TAB would separate further texts.
-  const auto without_tabs = [](std::string text) {
-    std::replace(text.begin(), text.end(), '\t', ' ');
-    return text;
-  };
-  inputs.texts = {without_tabs(value["question"].get<std::string>()) + '\t' +
-                  without_tabs(value["context"].get<std::string>())};
+  inputs.texts = {
+      pair_source(value["question"].get<std::string>(), value["context"].get<std::string>())};
 }
 
 void take_id_rows(const json& value, RequestInputs& inputs) {
@@ -445,6 +440,13 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
   const json object = parse_body(body);
   if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
   return read_object(object, fields);
+}
+
+std::string pair_source(const std::string& first, const std::string& second) {
+  std::string pair = first + ' ' + second;
+  std::replace(pair.begin(), pair.end(), '\t', ' ');
+  pair[first.size()] = '\t';
+  return pair;
 }
 
 void check_synonyms(const std::set<std::string>& present, const std::vector<std::string>& names) {

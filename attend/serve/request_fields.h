@@ -99,6 +99,10 @@ constexpr size_t json_values = 1000000;
 // wrong type, and JSON beyond the limits.
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields);
 
+// The source of two texts, with a TAB between them. Their own TABs become spaces, since a TAB
+// separates texts.
+std::string pair_source(const std::string& first, const std::string& second);
+
 // RequestError (422) if several of these fields are present. They mean the same.
 void check_synonyms(const std::set<std::string>& present, const std::vector<std::string>& names);
 

@@ -63,7 +63,7 @@ struct RerankRequest {
   }
 };
 
-// Sources of the query with each text of the field. A TAB would separate further texts.
+// Sources of the query with each text of the field.
 std::vector<std::string> pairs_of(const ServedModel& served, const std::string& query,
                                   const std::string& field, const std::vector<std::string>& texts) {
   const Model& model = *served.model;
@@ -75,17 +75,13 @@ std::vector<std::string> pairs_of(const ServedModel& served, const std::string& 
                        "model", "invalid_value");
   if (split_words(query).empty())
     throw RequestError(422, "query is blank; send a text", "query", "invalid_value");
-  const auto without_tabs = [](std::string text) {
-    std::replace(text.begin(), text.end(), '\t', ' ');
-    return text;
-  };
   std::vector<std::string> pairs;
   pairs.reserve(texts.size());
   for (const std::string& text : texts) {
     if (split_words(text).empty())
       throw RequestError(422, fmt::format("{}[{}] is blank; send a text", field, pairs.size()),
                          field, "invalid_value");
-    pairs.push_back(without_tabs(query) + '\t' + without_tabs(text));
+    pairs.push_back(pair_source(query, text));
   }
   return pairs;
 }

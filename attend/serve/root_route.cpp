@@ -39,7 +39,8 @@ struct RootRequest : TeiRequest {
   TextCut cut = TextCut::none;
   std::vector<std::string> stops = {};
   int64_t longest_span = 0;
-  bool streams = false, repeats = false, has_details = false, no_answer = false;
+  bool streams = false, repeats = false, no_answer = false;
+  bool has_details = false, has_input_details = false, has_watermark = false;
   bool has_parameters = false;
   std::set<std::string> keys = {};  // names in `parameters` that are present
 
@@ -63,8 +64,8 @@ struct RootRequest : TeiRequest {
                  {"truncation", &cut},
                  {"return_full_text", &repeats},
                  {"details", &has_details},
-                 {"decoder_input_details", &has_details},
-                 {"watermark", &has_details},
+                 {"decoder_input_details", &has_input_details},
+                 {"watermark", &has_watermark},
                  {"stop", &stops, 0, max_stops},
                  {"max_answer_len", &longest_span, 1, max_answer_tokens},
                  {"handle_impossible_answer", &no_answer}},
@@ -100,7 +101,7 @@ void RootRequest::take(const std::set<std::string>& present) {
   if (streams)
     refuse_parameter("stream", "answers of this path are not streamed; /v1/completions streams");
   if (keys.contains("truncation")) is_cut = cut != TextCut::none;
-  if (has_details)
+  if (has_details || has_input_details || has_watermark)
     refuse_parameter(parameters_name,
                      "details, decoder_input_details and watermark are not supported; leave them "
                      "out, or take logprobs of /v1/completions");

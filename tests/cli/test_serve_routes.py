@@ -416,7 +416,8 @@ class Routes(program.Case):
         for parameters, words in (({"max_length": 9}, "max_length would also count the continued text; send "
                                                       "max_new_tokens"),
                                   ({"truncation": "only_first"}, "truncation is not for a model that continues texts"),
-                                  ({"repetition_penalty": 1.2}, "unknown field 'repetition_penalty'")):
+                                  ({"repetition_penalty": 1.2}, "unknown field 'repetition_penalty'"),
+                                  (off | {"details": True}, "details, decoder_input_details and watermark are not")):
             self.assertIn(words, self.refusal("/", 422, model="text", inputs="a", parameters=parameters))
         self.assertIn("max_length is not for a model that gives labels; there are top_k",
                       self.refusal("/", 422, model="reviews", inputs="a", parameters={"max_length": 5}))
