@@ -56,8 +56,9 @@ def answer_of(model, inputs):
 
 def exported(program, model, files):
     """The folder that `attend export` writes, its class, and the model as transformers loads it."""
+    ours = program.imported(model, files)
     out = program.folder / f"written{program.count}"
-    written = program.run("export", program.imported(model, files), "--out", out).split()[-1]
+    written = program.run("export", ours, "--out", out).split()[-1]
     return out, written, getattr(transformers, written).from_pretrained(out).eval().double()
 
 

@@ -109,8 +109,9 @@ def cross_encoder_prompts_differ(program, model, tokenizer, pairs):
 
 def exported_pairs_differ(program, model, tokenizer, pairs):
     """Compares the exported folder with the first model, both in float64."""
+    ours = program.imported(model, tokenizer)
     out = program.folder / f"written{program.count}"
-    written = program.run("export", program.imported(model, tokenizer), "--out", out).split()[-1]
+    written = program.run("export", ours, "--out", out).split()[-1]
     again = getattr(transformers, written).from_pretrained(out).eval().double()
     reader = transformers.AutoTokenizer.from_pretrained(out)
     worst = 0
