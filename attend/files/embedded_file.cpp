@@ -1,5 +1,7 @@
 #include "attend/files/embedded_file.h"
 
+#include <fmt/format.h>
+
 #include "attend/base/base64.h"
 #include "attend/base/error.h"
 
@@ -20,7 +22,7 @@ std::string held_file(std::string_view source) {
 std::string shown_source(std::string_view source) {
   constexpr size_t maximum = 40;
   if (!holds_file(source) || source.size() <= maximum) return std::string(source);
-  return std::string(source.substr(0, maximum)) + "..";
+  return fmt::format("{}..", source.substr(0, maximum));
 }
 
 }  // namespace attend
