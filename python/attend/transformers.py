@@ -31,7 +31,11 @@ _warned: set[str] = set()
 
 
 class PatternMask(Deferred):
-    """A mask [batch, 1, queries, keys] of windows and lengths. An operation of a model on it makes the bool tensor."""
+    """A mask [batch, 1, queries, keys] for `attention_forward`, which reads its scope.
+
+    Any other operation on it computes the numbers of transformers' eager mask, 0 or the least number of the dtype:
+    models without attention functions add their mask to their scores.
+    """
 
     def __init__(self, sizes: tuple[int, ...], dtype: torch.dtype, compute: Callable[[], Tensor], *,
                  scope: Scope) -> None:
@@ -135,32 +139,40 @@ def _is_traced() -> bool:
 
 def attention_mask_of(batch_size: int, q_length: int, kv_length: int, q_offset: Any = 0, kv_offset: Any = 0,
                       mask_function: Callable | None = None, attention_mask: Tensor | None = None,
-                      allow_is_bidirectional_skip: bool = False, use_vmap: bool = False,
+                      dtype: torch.dtype = torch.float32, allow_is_bidirectional_skip: bool = False, use_vmap: bool = False,
                       device: torch.device | str = "cpu", **others: Any) -> Tensor | None:
     """The mask of a model for `attention_forward`, with the arguments of transformers' mask functions.
 
-    Padding, causal masks and sliding windows become a PatternMask, which has no memory. Packed sequences, chunks,
-    image blocks and traced models get the bool mask of `sdpa`.
+    Padding, causal masks and sliding windows become a PatternMask without memory, packed sequences, chunks and image
+    blocks a PatternMask with a bool tensor. Traced models and other devices get the mask of `eager`.
     """
     from transformers import masking_utils as theirs
 
     mask_function = theirs.causal_mask_function if mask_function is None else mask_function
     arguments = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset,
                  "kv_offset": kv_offset, "mask_function": mask_function, "attention_mask": attention_mask,
-                 "use_vmap": use_vmap, "device": device}
-    reach = None if use_vmap or _is_traced() or torch.device(device).type != "cpu" else _reach(mask_function)
+                 "use_vmap": use_vmap, "device": device, **others}
+    if _is_traced() or torch.device(device).type != "cpu":
+        return theirs.eager_mask(**arguments, dtype=dtype, allow_is_bidirectional_skip=allow_is_bidirectional_skip)
+    # A static cache adds to its offset in place before the mask is read.
+    arguments |= {"q_offset": int(q_offset), "kv_offset": int(kv_offset)}
+    reach = None if use_vmap else _reach(mask_function)
     if reach is None:
-        return theirs.sdpa_mask(**arguments, allow_is_bidirectional_skip=allow_is_bidirectional_skip, **others)
-    offset = int(q_offset) - int(kv_offset)
-    scope = _window(*reach, offset, q_length, kv_length)
-    scope = scope & _padding(attention_mask, batch_size, int(kv_offset), kv_length)
-    if allow_is_bidirectional_skip and not scope.clauses:
-        return None
+        allowed = theirs.sdpa_mask(**{**arguments, "allow_is_causal_skip": False},
+                                   allow_is_bidirectional_skip=allow_is_bidirectional_skip)
+        if allowed is None:
+            return None
+        scope = scopes.mask(allowed)
+    else:
+        scope = _window(*reach, arguments["q_offset"] - arguments["kv_offset"], q_length, kv_length)
+        scope = scope & _padding(attention_mask, batch_size, arguments["kv_offset"], kv_length)
+        if allow_is_bidirectional_skip and not scope.clauses:
+            return None
 
-    def dense() -> Tensor:
-        return theirs.sdpa_mask(**arguments, allow_is_causal_skip=False)
+    def numbers() -> Tensor:
+        return theirs.eager_mask(**arguments, dtype=dtype)
 
-    return PatternMask((batch_size, 1, q_length, kv_length), torch.bool, dense, scope=scope)
+    return PatternMask((batch_size, 1, q_length, kv_length), dtype, numbers, scope=scope)
 
 
 def _check_names(others: dict[str, Any]) -> None:
@@ -183,7 +195,7 @@ def _untaken(query: Tensor, key: Tensor, value: Tensor) -> str | None:
 def _fallback(reason: str, arguments: tuple, options: dict[str, Any]) -> tuple[Tensor, None]:
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    for name in ("softcap", "s_aux", "sinks"):
+    for name in ("softcap", "s_aux", "sinks", "indices"):
         if options.get(name) is not None:
             raise ValueError(f'{reason}; sdpa, which would take its place, has no {name}: use '
                              'attn_implementation="eager"')
@@ -204,13 +216,17 @@ def _checked_mask(mask: object, batch: int, queries: int, keys: int) -> tuple[Sc
                          f"{keys}]")
     if isinstance(mask, PatternMask):
         # Lengths are per batch entry; one mask may serve several.
-        return mask.scope if mask.shape[0] == batch else scopes.mask(mask.computed()), None
+        return mask.scope if mask.shape[0] == batch else scopes.mask(mask.computed() == 0), None
     if mask.dtype == torch.bool:
         return scopes.mask(mask), None
     if not mask.dtype.is_floating_point:
         raise ValueError(f"attention_mask has dtype {mask.dtype}; it must be bool, True: attend, or numbers to add")
     if bool(mask.isnan().any()) if not _is_traced() else False:
         raise ValueError("attention_mask has NaN; each entry must be a number")
+    if not mask.requires_grad and not _is_traced():
+        allowed = mask == 0
+        if bool((allowed | (mask <= torch.finfo(mask.dtype).min)).all()):
+            return scopes.mask(allowed), None
     return Scope(), mask
 
 
@@ -227,6 +243,14 @@ def _unmasked(queries: int, keys: int, causal: bool, sliding_window: int | None)
         return Scope() if sliding_window is None else _window(sliding_window, sliding_window, 0, queries, keys)
     left = UNBOUNDED if sliding_window is None else sliding_window - 1
     return _window(left, 0, keys - queries, queries, keys)
+
+
+def _selected(indices: Tensor, batch: int, queries: int, keys: int) -> Scope:
+    """The keys that each query selected (DeepSeek-V3.2 and models like it), which `eager` has in its mask."""
+    if indices.dim() != 3 or tuple(indices.shape[:2]) != (batch, queries):
+        raise ValueError(f"indices has shape {shape(indices)}; it must have shape [{batch}, {queries}, keys]")
+    allowed = torch.zeros(batch, queries, keys, dtype=torch.bool).scatter(2, indices.long(), True)
+    return scopes.mask(allowed[:, None])
 
 
 def _segments(of_queries: Tensor, of_keys: Tensor | None, query: Tensor, key: Tensor, causal: bool) -> Scope:
@@ -249,7 +273,8 @@ def attention_forward(module: torch.nn.Module, query: Tensor, key: Tensor, value
                       position_bias: Tensor | None = None, sliding_window: int | None = None,
                       softcap: float | None = None, s_aux: Tensor | None = None, sinks: Tensor | None = None,
                       cu_seq_lens_q: Tensor | None = None, cu_seq_lens_k: Tensor | None = None,
-                      output_attentions: bool | None = False, **others: Any) -> tuple[Tensor, Tensor | None]:
+                      indices: Tensor | None = None, output_attentions: bool | None = False,
+                      **others: Any) -> tuple[Tensor, Tensor | None]:
     """Attention with the arguments of transformers' attention functions.
 
     query [batch, heads, queries, depth], key and value [batch, key_heads, keys, depth]. Returns the context [batch,
@@ -260,7 +285,7 @@ def attention_forward(module: torch.nn.Module, query: Tensor, key: Tensor, value
     reason = _untaken(query, key, value)
     if reason is not None:
         options = {"dropout": dropout, "scaling": scaling, "is_causal": is_causal, "position_bias": position_bias,
-                   "softcap": softcap, "s_aux": s_aux, "sinks": sinks}
+                   "softcap": softcap, "s_aux": s_aux, "sinks": sinks, "indices": indices}
         return _fallback(reason, (module, query, key, value, attention_mask), options)
     queries, heads = query.shape[2], query.shape[1]
     may_be_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
@@ -275,6 +300,8 @@ def attention_forward(module: torch.nn.Module, query: Tensor, key: Tensor, value
         scope, numbers = _checked_mask(attention_mask, key.shape[0], queries, keys)
     if query.shape[0] == 1 < key.shape[0]:
         query = query.expand(key.shape[0], -1, -1, -1)
+    if indices is not None:
+        scope = scope & _selected(indices, query.shape[0], queries, keys)
     if cu_seq_lens_q is not None:
         scope = scope & _segments(cu_seq_lens_q, cu_seq_lens_k, query, key, may_be_causal)
     choices = {"score": "scaled_dot" if scaling is None else scores.dot(float(scaling)), "scope": scope,

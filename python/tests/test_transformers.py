@@ -25,6 +25,11 @@ WHISPER = {
     "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48,
     "max_source_positions": 20, "max_target_positions": 20, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
     "decoder_start_token_id": 1}
+# Each query selects four keys. With many heads none of them ties: its choice would depend on rounding.
+SELECTING = SMALL | {
+    "num_key_value_heads": 4, "pad_token_id": 0, "moe_intermediate_size": 16, "n_routed_experts": 4, "n_shared_experts": 1,
+    "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8, "v_head_dim": 12, "index_n_heads": 16, "index_head_dim": 16, "index_topk": 4}
 ENCODERS = {"bert": ("BertModel", "BertConfig", SMALL | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})}
 DECODERS = {
     "gpt2": ("GPT2LMHeadModel", "GPT2Config", GPT2),
@@ -34,6 +39,7 @@ DECODERS = {
     "mistral": ("MistralForCausalLM", "MistralConfig", GROUPED | {"sliding_window": 4}),
     "gpt_oss": ("GptOssForCausalLM", "GptOssConfig", GROUPED | {
         "sliding_window": 4, "num_local_experts": 2, "num_experts_per_tok": 1}),
+    "deepseek_v32": ("DeepseekV32ForCausalLM", "DeepseekV32Config", SELECTING),
 }
 TOKENS = 11
 
@@ -97,6 +103,16 @@ def test_encoder_and_decoder_with_bias(side):
                 decoder_input_ids=torch.randint(1, 61, (2, 7)))
     tables = [p.grad for n, p in ours.named_parameters() if "relative_attention_bias" in n]
     assert len(tables) == 2 and all(g.abs().max() > 0 for g in tables)
+
+
+@pytest.mark.parametrize("side", ["none", "right", "left"])
+def test_models_without_attention_functions(side):
+    """transformers takes any registered name for them; they add their mask to their scores."""
+    eager, ours = pair("BloomForCausalLM", "BloomConfig", {
+        "vocab_size": 61, "hidden_size": 32, "n_layer": 2, "n_head": 4, "hidden_dropout": 0.0, "attention_dropout": 0.0})
+    mask = padding(side)
+    ids = torch.randint(1, 61, (2, TOKENS))
+    assert_same(eager, ours, mask.bool(), input_ids=ids, attention_mask=None if side == "none" else mask)
 
 
 def test_images():
@@ -224,24 +240,28 @@ def test_patterns_are_the_dense_masks(function, side, sizes):
     given = {"batch_size": 2, "q_length": queries, "kv_length": keys, "q_offset": q_offset, "kv_offset": kv_offset,
              "mask_function": function, "attention_mask": mask}
     found = attention_mask_of(**given)
-    assert isinstance(found, PatternMask) and found.dtype == torch.bool
+    assert isinstance(found, PatternMask) and found.dtype == torch.float32
+    numbers = masking_utils.eager_mask(**given)
+    assert found.shape == numbers.shape and torch.equal(found + 0, numbers)
+    assert torch.equal(found[:, :, -1], numbers[:, :, -1])
     dense = masking_utils.sdpa_mask(**given, allow_is_causal_skip=False)
-    assert found.shape == dense.shape and torch.equal(found | found, dense)
-    assert torch.equal(found[:, :, -1], dense[:, :, -1])
     q, k = torch.randn(2, 2, queries, 8), torch.randn(2, 2, keys, 8)
     module = torch.nn.Module()
     ours = attention_forward(module, q, k, k, found)[0]
-    theirs = attention_forward(module, q, k, k, dense)[0]
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)
+    for mask in (dense, numbers, numbers.masked_fill(~dense, -torch.inf)):
+        torch.testing.assert_close(ours, attention_forward(module, q, k, k, mask)[0], rtol=0, atol=1e-6)
 
 
 def test_other_patterns_have_the_dense_form():
     chunks = masking_utils.chunked_causal_mask_function(3, torch.zeros(2, dtype=torch.int64))
     images = masking_utils.or_masks(CAUSAL, masking_utils.blockwise_overlay(torch.tensor([[0, 0, 0, -1, -1, -1]] * 2)))
     for function in (chunks, images):
-        found = attention_mask_of(batch_size=2, q_length=6, kv_length=6, mask_function=function,
-                                  allow_is_causal_skip=False)
-        assert type(found) is torch.Tensor and found.shape == (2, 1, 6, 6)
+        given = {"batch_size": 2, "q_length": 6, "kv_length": 6, "mask_function": function}
+        found = attention_mask_of(**given, dtype=torch.float64, allow_is_causal_skip=True)
+        assert torch.equal(found + 0, masking_utils.eager_mask(**given, dtype=torch.float64))
+        q = torch.randn(2, 2, 6, 8)
+        theirs = attention_forward(torch.nn.Module(), q, q, q, masking_utils.sdpa_mask(**given, allow_is_causal_skip=False))[0]
+        assert torch.equal(attention_forward(torch.nn.Module(), q, q, q, found)[0], theirs)
     assert attention_mask_of(batch_size=2, q_length=6, kv_length=6, mask_function=EVERY,
                              allow_is_bidirectional_skip=True) is None
 
@@ -251,8 +271,16 @@ def test_one_mask_for_several_entries():
     padded = torch.tensor([[False, True, True, True, True, False]])
     mask = attention_mask_of(batch_size=1, q_length=6, kv_length=6, attention_mask=padded)
     found = attention_forward(torch.nn.Module(), q, q, q, mask)[0]
-    exact = attention_forward(torch.nn.Module(), q, q, q, mask.expand(3, 1, 6, 6) + 0 > 0)[0]
+    exact = attention_forward(torch.nn.Module(), q, q, q, mask.expand(3, 1, 6, 6) == 0)[0]
     torch.testing.assert_close(found, exact, rtol=0, atol=1e-6)
+
+
+def test_an_offset_that_changes_in_place():
+    """Static caches count their tokens in a tensor."""
+    offset = torch.tensor(2)
+    mask = attention_mask_of(batch_size=1, q_length=1, kv_length=6, q_offset=offset)
+    offset += 1
+    assert (mask == 0).tolist() == [[[[True, True, True, False, False, False]]]]
 
 
 def test_windows_without_a_mask():
@@ -297,6 +325,7 @@ BAD = [
     ("attention_mask has dtype", lambda: call(mask=torch.ones(2, 1, 5, 5, dtype=torch.int64))),
     ("attention_mask has NaN", lambda: call(mask=torch.full((2, 1, 5, 5), float("nan")))),
     ("attention_mask is list", lambda: call(mask=[1])),
+    ("indices has shape", lambda: call(indices=torch.zeros(2, 4, 3, dtype=torch.int64))),
     ("sinks has shape", lambda: call(sinks=torch.ones(2, 2, 5, 1))),
     ("dense bias has shape", lambda: call(position_bias=torch.ones(2, 3, 5, 5))),
     ("cu_seq_lens_q is given with 2 batch", lambda: call(cu_seq_lens_q=torch.tensor([0, 5]))),
