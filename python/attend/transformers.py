@@ -139,35 +139,31 @@ def _is_traced() -> bool:
 
 def attention_mask_of(batch_size: int, q_length: int, kv_length: int, q_offset: Any = 0, kv_offset: Any = 0,
                       mask_function: Callable | None = None, attention_mask: Tensor | None = None,
-                      dtype: torch.dtype = torch.float32, allow_is_bidirectional_skip: bool = False, use_vmap: bool = False,
-                      device: torch.device | str = "cpu", **others: Any) -> Tensor | None:
+                      dtype: torch.dtype = torch.float32, use_vmap: bool = False, device: torch.device | str = "cpu",
+                      **others: Any) -> Tensor:
     """The mask of a model for `attention_forward`, with the arguments of transformers' mask functions.
 
     Padding, causal masks and sliding windows become a PatternMask without memory, packed sequences, chunks and image
-    blocks a PatternMask with a bool tensor. Traced models and other devices get the mask of `eager`.
+    blocks a PatternMask with a bool tensor. Traced models and other devices get the mask of `eager`. It is never None: a
+    call without a mask may be causal, and some encoders do not say that they are not.
     """
     from transformers import masking_utils as theirs
 
     mask_function = theirs.causal_mask_function if mask_function is None else mask_function
     arguments = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset,
                  "kv_offset": kv_offset, "mask_function": mask_function, "attention_mask": attention_mask,
-                 "use_vmap": use_vmap, "device": device, **others}
+                 "use_vmap": use_vmap, "device": device,
+                 **others, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
     if _is_traced() or torch.device(device).type != "cpu":
-        return theirs.eager_mask(**arguments, dtype=dtype, allow_is_bidirectional_skip=allow_is_bidirectional_skip)
+        return theirs.eager_mask(**arguments, dtype=dtype)
     # A static cache adds to its offset in place before the mask is read.
     arguments |= {"q_offset": int(q_offset), "kv_offset": int(kv_offset)}
     reach = None if use_vmap else _reach(mask_function)
     if reach is None:
-        allowed = theirs.sdpa_mask(**{**arguments, "allow_is_causal_skip": False},
-                                   allow_is_bidirectional_skip=allow_is_bidirectional_skip)
-        if allowed is None:
-            return None
-        scope = scopes.mask(allowed)
+        scope = scopes.mask(theirs.sdpa_mask(**arguments))
     else:
         scope = _window(*reach, arguments["q_offset"] - arguments["kv_offset"], q_length, kv_length)
         scope = scope & _padding(attention_mask, batch_size, arguments["kv_offset"], kv_length)
-        if allow_is_bidirectional_skip and not scope.clauses:
-            return None
 
     def numbers() -> Tensor:
         return theirs.eager_mask(**arguments, dtype=dtype)
