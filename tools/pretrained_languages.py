@@ -10,9 +10,9 @@ import transformers
 
 from pretrained_models import draw_weights, drawn_texts
 from pretrained_t5 import splits_differ
-from pretrained_texts import difference, encoded
-from pretrained_translators import (all_maps_differ, drawn_texts_of_scripts, encodings_differ, logs_of, names_of,
-                                    translated, translations_differ)
+from pretrained_texts import encoded
+from pretrained_translators import (all_maps_differ, drawn_texts_of_scripts, encodings_differ, logs_differ, logs_of,
+                                    names_of, translated, translations_differ)
 
 SIZES = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
          "decoder_attention_heads": 4, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40, "max_position_embeddings": 512}
@@ -108,7 +108,7 @@ def languages_differ(program, model, tokenizer, texts, language, beam=1):
         if found["target"].strip() != tokenizer.decode(said, skip_special_tokens=True).strip():
             return math.inf
         logs = found["log_probabilities"][1:len(answer)]
-        worst = max(worst, difference(logs, logs_of(model, tokenizer, text, answer)[1:len(logs) + 1]))
+        worst = max(worst, logs_differ(logs, model, tokenizer, text, answer, 1))
     return worst
 
 

@@ -44,12 +44,16 @@ def made(described, kind, dtype=torch.float32, **changed):
 
 
 def in_turns(calls, turns):
-    """The median processor time of each call in seconds; all calls take turns, after one call that is not counted."""
+    """The median processor time of each call in seconds; all calls take turns, after one call that is not counted.
+
+    The order rotates: a call is slower after one that uses much memory, such as eager's.
+    """
     found = {name: [] for name in calls}
+    names = list(calls)
     for turn in range(turns + 1):
-        for name, call in calls.items():
+        for name in names[turn % len(names):] + names[:turn % len(names)]:
             began = time.process_time()
-            call()
+            calls[name]()
             if turn > 0:
                 found[name].append(time.process_time() - began)
     return {name: statistics.median(times) for name, times in found.items()}

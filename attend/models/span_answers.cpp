@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/trimmed.h"
 #include "attend/base/utf8.h"
 #include "attend/data/batches.h"
 #include "attend/data/span_target.h"
@@ -88,9 +89,11 @@ struct PlacedTokens {
     model.truncate_source(tokens.names, tokens.second);
   }
 
+  // Whether a token of the passage has other text than spaces.
   bool has_text(int64_t token) const {
     const TokenSpan& place = places[static_cast<size_t>(token)];
-    return place.begin < place.end;
+    if (place.begin >= place.end) return false;
+    return !trimmed(passage.substr(place.begin - passage_begin, place.end - place.begin)).empty();
   }
 
   // Bytes of the passage that the tokens come from.

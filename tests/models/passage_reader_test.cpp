@@ -14,6 +14,7 @@ using test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr int64_t tokens = 12;
 
@@ -103,14 +104,17 @@ TEST(PassageReader, ReadsOnlyPairs) {
 }
 
 // A model of words that reads ten tokens at once.
-PairModel model_of(const std::vector<Example>& examples, int64_t overlap = 2) {
+PairModel model_of(const std::vector<Example>& examples, int64_t overlap = 2,
+                   const std::string& units = "space") {
   ModelConfig config;
   config.type = "reader";
   for (const char* one :
        {"model.depth=8", "model.heads=2", "model.feed_forward=8", "model.maximum_source_length=10"})
     assign(config.settings(), one);
   assign(config.settings(), fmt::format("model.overlap={}", overlap));
-  return make_pair_model(config.row().text, config, examples);
+  TextConfig text = config.row().text;
+  text.source_units = units;
+  return make_pair_model(text, config, examples);
 }
 
 std::vector<std::string> words_of(const PairModel& model, const EncodedPair& pair) {
@@ -200,6 +204,19 @@ TEST(SpanAnswers, RankByTheProbabilityOfBothEnds) {
   EXPECT_THAT(found, ElementsAre("", "b", "ä"));
   const std::vector<double> bad(10, NAN);
   EXPECT_THAT(answers_of(model, source, {bad}, options), IsEmpty());
+}
+
+// Each character is a token.
+TEST(SpanAnswers, DoNotBeginOrEndWithSpaces) {
+  const std::string source = "q\tä b";
+  const PairModel model = model_of({{source, {"b"}}}, 2, "char");
+  SearchOptions options;
+  options.beam = options.nbest = 9;
+  std::vector<std::string> found;
+  for (const StepAnswer& answer :
+       answers_of(model, source, {std::vector<double>(10, std::log(0.2))}, options))
+    found.push_back(*answer.text);
+  EXPECT_THAT(found, UnorderedElementsAre("ä", "b", "ä b"));
 }
 
 TEST(SpanAnswers, NeedTokensThatArePartsOfTheText) {
