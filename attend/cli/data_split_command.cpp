@@ -38,6 +38,7 @@ void add_data_split_command(CLI::App& data) {
       "targets.\n"
       "With data.source_units smiles or molecule, the spellings of one molecule count as one\n"
       "source.\n"
+      "If sources are names of images or sounds, the new tables name the same files from DIR.\n"
       "attend train and attend evaluate take the folder as --data.\n"
       "\n"
       "Example:\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "attend/base/error.h"
 #include "attend/data/frames-inl.h"
 
 namespace attend {
@@ -57,6 +58,28 @@ const SourceKind* source_kind(std::string_view units) {
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [&](const SourceKind& kind) { return kind.name == units; });
   return found == kinds.end() ? nullptr : &*found;
+}
+
+const SourceKind* named_files(const std::vector<Example>& examples, const std::string& table) {
+  constexpr size_t looked_at = 1000;
+  const auto end =
+      examples.begin() + static_cast<std::ptrdiff_t>(std::min(examples.size(), looked_at));
+  for (const SourceKind& kind : source_kinds()) {
+    if (kind.names == nullptr || kind.placed == nullptr) continue;
+    const auto is_name = [&](const Example& example) { return kind.names(example.source); };
+    if (2 * std::count_if(examples.begin(), end, is_name) <= end - examples.begin()) continue;
+    const std::unique_ptr<FrameReader> reader = kind.reader(FrameConfig());
+    const auto is_readable = [&](const Example& example) {
+      try {
+        reader->form(kind.placed(example.source, table));
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    };
+    if (std::any_of(examples.begin(), end, is_readable)) return &kind;
+  }
+  return nullptr;
 }
 
 FrameReader& FrameCache::reader(const std::string& name) {

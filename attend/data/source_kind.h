@@ -91,6 +91,10 @@ const std::vector<SourceKind>& source_kinds();
 // Returns the kind with that name in data.source_units; null for texts.
 const SourceKind* source_kind(std::string_view units);
 
+// Returns the kind of files that most of the first sources name; null if they are texts or none of
+// the named files can be read. `table` as in placed_source().
+const SourceKind* named_files(const std::vector<Example>& examples, const std::string& table);
+
 // Relative names of files in a table are relative to its folder.
 std::string placed_source(const std::string& source, const std::string& table);
 void place_sources(std::vector<Example>& examples, const SourceKind& kind,

@@ -8,6 +8,7 @@
 #include "attend/base/files.h"
 #include "attend/base/random.h"
 #include "attend/data/source_key.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/datasets/new_files.h"
@@ -49,6 +50,22 @@ void tell_spellings(const std::vector<Example>& pairs, const PairSplit& split, c
                     split.files.source, spellings));
 }
 
+// Makes relative names of files relative to the folder of the new tables.
+void place_names(std::vector<Example>& pairs, const PairSplit& split, const Tell& tell) {
+  namespace fs = std::filesystem;
+  const std::string& table = split.files.source;
+  const SourceKind* kind = split.text.source_kind();
+  if (kind == nullptr) kind = named_files(pairs, table);
+  if (kind == nullptr || kind->placed == nullptr) return;
+  const auto folder = [](const fs::path& file) { return fs::absolute(file).parent_path(); };
+  const fs::path way = fs::relative(folder(table), folder(fs::path(split.folder) / "train.tsv"));
+  if (way == ".") return;
+  place_sources(pairs, *kind, (way / "train.tsv").string());
+  if (tell)
+    tell(fmt::format("{}: sources are names of files ({}); the new tables name them from {}", table,
+                     kind->name, split.folder));
+}
+
 // Returns the part of each pair, as given in a column of its row.
 std::vector<Part> named_parts(const PairSplit& split) {
   PairFiles files = in_form(split.files, split.text);
@@ -73,10 +90,11 @@ std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell) 
          split.column);
   PairFiles files = in_form(split.files, split.text);
   files.check = both_checks(files.check, pair_check(split.text));
-  const std::vector<Example> pairs = read_pairs(files);
+  std::vector<Example> pairs = read_pairs(files);
   if (tell) tell_spellings(pairs, split, tell);
   const std::vector<Part> parts =
       split.column.empty() ? drawn_parts(pairs, split.seed, split.text) : named_parts(split);
+  place_names(pairs, split, tell);
   std::array<std::string, part_names.size()> lines;
   std::vector<WrittenTable> tables;
   tables.reserve(part_names.size());

@@ -22,8 +22,9 @@ struct PairSplit {
 
 // Writes the three tables, each in the order of the files. If parts are drawn, all pairs with
 // sources of equal keys (source_key) are in one part. A remark reports sources that are split as
-// texts and are several spellings of molecules. Errors, before anything is written: as read_pairs
-// with pair_check, a part without pairs, another word in the column, a text with a TAB.
+// texts and are several spellings of molecules. If sources name images or sounds, relative names
+// become relative to the new folder, with a remark. Errors, before anything is written: as
+// read_pairs with pair_check, a part without pairs, another word in the column, a text with a TAB.
 std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell = {});
 
 }  // namespace attend

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "attend/data/source_key.h"
+#include "attend/data/source_kind.h"
+#include "attend/files/image.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -89,6 +91,32 @@ TEST(PairSplit, ReadsPartsFromAColumn) {
   EXPECT_EQ(contents(folder / "out/train.tsv"), "b\t2\nd\t4\n");
   EXPECT_EQ(contents(folder / "out/valid.tsv"), "c\t3\n");
   EXPECT_EQ(contents(folder / "out/test.tsv"), "a\t1\n");
+}
+
+TEST(PairSplit, NamesFilesFromTheNewFolder) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "tables/pics");
+  std::string lines = "part,file,shape\n";
+  for (const std::string part : {"train", "valid", "test"}) {
+    folder.write("tables/pics/" + part + " 1.png",
+                 png_bytes({.height = 1, .width = 1, .pixels = "a"}));
+    lines += fmt::format("{0},pics/{0} 1.png,x\n", part);
+  }
+  lines += "train,/no/where.png,x\n";
+  const std::string table = folder.write("tables/t.csv", lines);
+  PairSplit split{
+      .files = {table, "", "file", "shape"}, .folder = folder / "out/new/", .column = "part"};
+  split_pairs(split);
+  EXPECT_EQ(contents(folder / "out/new/train.tsv"),
+            "../../tables/pics/train 1.png\tx\n/no/where.png\tx\n");
+  for (const std::string part : {"valid", "test"}) {
+    std::vector<Example> pairs = read_pairs({fmt::format("{}/{}.tsv", split.folder, part)});
+    place_sources(pairs, *source_kind("image"), split.folder + "train.tsv");
+    EXPECT_TRUE(std::filesystem::exists(pairs[0].source)) << pairs[0].source;
+  }
+  split.folder = folder / "tables";
+  split_pairs(split);
+  EXPECT_EQ(contents(folder / "tables/valid.tsv"), "pics/valid 1.png\tx\n");
 }
 
 TEST(PairSplit, ReplacesNoFileOfTheUser) {
