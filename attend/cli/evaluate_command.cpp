@@ -144,7 +144,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   const AnswerKind& kind = model.answer_kind();
   if (const SourceKind* files = text.source_kind(); files != nullptr && options.skip_bad)
     left_out +=
-        take_out_unreadable({&examples}, *files->reader(text.frames), options.data, print_remark);
+        take_out_unreadable(examples, *files->reader(text.frames), options.data, print_remark);
   if (examples.empty()) fail("{}: holds no example that can be read", options.data);
   model.check_labels(examples, test_file(options, text), print_remark);
   Measurement result{.metrics = chosen_metrics(options.metrics, kind.measured()),

@@ -4,7 +4,7 @@
 
 namespace attend {
 
-int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, FrameReader& reader,
+int64_t take_out_unreadable(std::vector<Example>& examples, FrameReader& reader,
                             const std::string& name, const Tell& tell) {
   const auto is_unreadable = [&](const Example& example) {
     try {
@@ -15,12 +15,8 @@ int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, Fra
       return true;
     }
   };
-  size_t all = 0, bad = 0;
-  for (std::vector<Example>* part : parts) {
-    all += part->size();
-    bad += std::erase_if(*part, is_unreadable);
-    if (part->empty()) fail("{}: none of its sources can be read", name);
-  }
+  const size_t all = examples.size(), bad = std::erase_if(examples, is_unreadable);
+  if (bad > 0 && examples.empty()) fail("{}: none of its sources can be read", name);
   if (bad > 0)
     tell(fmt::format("{}: {} of {} examples cannot be read and are left out", name, bad, all));
   return static_cast<int64_t>(bad);

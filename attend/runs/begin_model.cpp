@@ -56,8 +56,10 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
   check_memory(model, config.train.replicas, options.world ? options.world->processes_here() : 1);
   check_labels(model, data.train, data.train_file);
   if (!check_labels(model, data.valid, data.valid_file, say))
-    fail("{}: no label of the validation data is one of training; give other data with --valid",
-         data.valid_file);
+    fail("{}: no label of the validation data is one of training; {}", data.valid_file,
+         data.held_out ? "it was held out of this file: check that the columns of sources and "
+                         "targets are not swapped, or give --valid FILE"
+                       : "give other validation data");
   check_metric(config, model);
   model.network->place(devices_of(options.placement));
   if (!folder) return model;

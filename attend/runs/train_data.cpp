@@ -1,10 +1,11 @@
 #include "attend/runs/train_data.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
+#include <functional>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -15,6 +16,7 @@
 #include "attend/data/tables.h"
 #include "attend/data/text_codec.h"
 #include "attend/metrics/metric.h"
+#include "attend/models/model_type.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/text/fasta.h"
 #include "attend/text/text_lines.h"
@@ -45,9 +47,34 @@ PairFiles validation_files(const TrainOptions& options) {
   return {options.valid, options.valid_target, options.source_column, options.target_column};
 }
 
+// Returns the names of the types for which `takes` is true.
+std::string type_names(const std::function<bool(const ModelType&)>& takes) {
+  std::vector<std::string> names;
+  for (const ModelType* type : model_types())
+    if (takes(*type)) names.push_back(type->name);
+  return fmt::format("{}", fmt::join(names, " or "));
+}
+
+// A folder without pairs may hold data of other types.
+void check_folder(const std::string& folder) {
+  if (!fs::is_directory(folder) || fs::exists(folder + "/train.tsv")) return;
+  for (const DataFormatRow& row : data_formats())
+    if (row.is_folder() && fs::exists(fmt::format("{}/{}", folder, row.examples_file)))
+      fail("--data {}: holds {} and no train.tsv; set model.type = {}", folder, row.examples_file,
+           type_names([&](const ModelType& type) { return type.text.format == row.format; }));
+  if (fs::exists(folder + "/train.txt"))
+    fail("--data {}: holds train.txt and no train.tsv; set model.type = {}", folder,
+         type_names([](const ModelType& type) { return type.answers->is_text(); }));
+}
+
 void check_files(const TrainOptions& options, const TextConfig& text) {
   const bool has_columns = !options.source_column.empty() || !options.target_column.empty();
-  if (has_columns && (!options.target.empty() || fs::is_directory(options.data)))
+  if (has_columns && fs::is_directory(options.data))
+    fail(
+        "--source-column, --target-column: {0} is a folder, and the columns are in its files; "
+        "give them, as --data {0}/train.csv --valid {0}/valid.csv",
+        options.data);
+  if (has_columns && !options.target.empty())
     fail(
         "--source-column, --target-column: need a CSV, .conll or .conllu file; give it with "
         "--data, without --target");
@@ -69,29 +96,20 @@ struct Texts {
   std::vector<Example> train, valid;
 };
 
-// Moves the examples with the source of the last line to validation.
-void hold_out_last(const TextConfig& text, Texts& parts) {
-  if (parts.train.empty()) return;
-  const std::string last = source_key(parts.train.back().source, text);
-  const auto held = std::stable_partition(
-      parts.train.begin(), parts.train.end(),
-      [&](const Example& example) { return source_key(example.source, text) != last; });
-  std::move(held, parts.train.end(), std::back_inserter(parts.valid));
-  parts.train.erase(held, parts.train.end());
-}
-
-// Splits by a hash of the source's key, as the dictionary does. Few sources may all fall into
-// training.
+// Splits by a hash of the source's key, as the dictionary does.
 Texts split(std::vector<Example> all, const TextConfig& text, const std::string& name) {
+  std::vector<std::string> keys;
+  keys.reserve(all.size());
+  for (const Example& example : all) keys.push_back(source_key(example.source, text));
+  const std::vector<bool> held = held_out(keys);
   Texts parts;
-  const size_t count = all.size();
-  for (Example& example : all)
-    (part_of(source_key(example.source, text)) == Part::valid ? parts.valid : parts.train)
-        .push_back(std::move(example));
-  if (parts.valid.empty()) hold_out_last(text, parts);
-  if (parts.valid.empty() || parts.train.empty())
-    fail("{}: {} examples are too few to set some aside for validation; give --valid FILE", name,
-         count);
+  for (size_t i = 0; i < all.size(); ++i)
+    (held[i] ? parts.valid : parts.train).push_back(std::move(all[i]));
+  if (parts.valid.empty())
+    fail(
+        "{}: all examples have the source {}, so none can be held out for validation; give "
+        "--valid FILE",
+        name, in_quotes(parts.train[0].source));
   return parts;
 }
 
@@ -160,6 +178,17 @@ void tell_form(const std::string& text, NormalForm form, const std::string& name
                      name_of(form)));
 }
 
+// Names of files are also texts.
+void tell_names(const std::vector<Example>& examples, const TextConfig& text,
+                const std::string& name, const Tell& tell) {
+  if (text.source_kind() != nullptr) return;
+  if (const SourceKind* kind = named_files(examples, name); kind != nullptr)
+    tell(
+        fmt::format("{}: sources are read as texts, and name files; to read the files, set "
+                    "data.source_units = {}",
+                    name, kind->name));
+}
+
 // Counts a file once, even if several examples name it.
 void tell_colours(FrameReader& frames, const Texts& texts, const Tell& tell) {
   int64_t count = 0;
@@ -191,17 +220,27 @@ void tell_large_numbers(const SourceKind& kind, FrameReader& frames,
         largest, kind.scale_key, largest / 2));
 }
 
-Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell,
-                int64_t* bad) {
+// Unless null, `frames` removes examples with unreadable files, which are added to `bad`.
+std::vector<Example> read_file_of_pairs(const PairFiles& files, const RunConfig& config,
+                                        FrameReader* frames, const Tell& tell, int64_t* bad) {
+  std::vector<Example> examples = read_examples(files, config.text, tell, bad);
+  if (bad != nullptr && frames != nullptr)
+    *bad += take_out_unreadable(examples, *frames, files.source, tell);
+  return examples;
+}
+
+Texts read_both(const TrainOptions& options, const RunConfig& config, FrameReader* frames,
+                const Tell& tell, int64_t* bad) {
   const PairFiles files = checked(training_files(options), options, config);
-  std::vector<Example> train = read_examples(files, config.text, tell, bad);
+  std::vector<Example> train = read_file_of_pairs(files, config, frames, tell, bad);
   HeaderSearch header(config);
   for (const Example& example : train) header.add(example);
   header.tell(files.source, tell);
   tell_form(train, config.text, files.source, tell);
+  tell_names(train, config.text, files.source, tell);
   if (is_split(options)) return split(std::move(train), config.text, options.data);
   const PairFiles others = checked(validation_files(options), options, config);
-  return {std::move(train), read_examples(others, config.text, tell, bad)};
+  return {std::move(train), read_file_of_pairs(others, config, frames, tell, bad)};
 }
 
 std::string file_of(const TrainOptions& options, const DataFormatRow& row) {
@@ -323,6 +362,8 @@ PairData read_texts(const TrainOptions& options, const RunConfig& config, const 
         read_text(options.valid.empty() ? options.data + "/valid.txt" : options.valid, tell, bad);
   else
     set_last_tenth_aside(data, options.data);
+  data.train_file = file;
+  data.held_out = is_split(options);
   if (bad != nullptr) data.left_out = *bad;
   return data;
 }
@@ -376,19 +417,19 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   const bool text = options.target.empty() && kind.is_text() && names_text(options.data);
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;
+  const DataFormatRow& format = config.text.format_row();
+  if (!text && !format.is_split()) check_folder(options.data);
   if (text && kind.continues()) return read_texts(options, config, tell, bad);
   const bool streamed = !text && config.train.shuffle_buffer > 0;
-  const DataFormatRow& format = config.text.format_row();
   SplitData graph;
+  std::shared_ptr<FrameReader> frames;
+  if (const SourceKind* kind = config.text.source_kind(); kind != nullptr)
+    frames = std::make_shared<FrameCache>(*kind, config.text.frames);
   Texts texts = text                ? read_text_lines(options, config, tell, bad)
                 : format.is_split() ? read_parts(options, config, tell, bad, graph)
                 : streamed ? Texts{{}, read_streamed_validation(options, config, tell, bad)}
-                           : read_both(options, config, tell, bad);
-  std::shared_ptr<FrameReader> frames;
+                           : read_both(options, config, frames.get(), tell, bad);
   if (const SourceKind* kind = config.text.source_kind(); kind != nullptr) {
-    frames = std::make_shared<FrameCache>(*kind, config.text.frames);
-    if (options.skip_bad)
-      left_out += take_out_unreadable({&texts.train, &texts.valid}, *frames, options.data, tell);
     if (kind->has_colours && !config.text.frames.colours) tell_colours(*frames, texts, tell);
     tell_large_numbers(*kind, *frames, texts.train, options.data, tell);
   }
@@ -406,6 +447,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
                 .valid = prepared(texts.valid, ", validation"),
                 .train_file = one_file ? whole : training_files(options).source,
                 .valid_file = one_file ? whole : validation_files(options).source,
+                .held_out = is_split(options) && !format.is_split(),
                 .left_out = left_out,
                 .frames = frames,
                 .graph = std::move(graph)};
@@ -414,7 +456,9 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   } else {
     // Number targets are checked by their deviation; passages differ even if answers are equal.
     if (kind.has_probabilities() && !kind.is_span())
-      check_targets(data.train.targets, options.data);
+      check_targets(data.train.targets,
+                    data.held_out ? options.data + " without the examples held out for validation"
+                                  : options.data);
   }
   return data;
 }

@@ -16,6 +16,7 @@ namespace attend {
 struct PairData {
   TokenisedExamples train, valid;
   std::string train_file, valid_file;  // file names, for messages
+  bool held_out = false;               // whether validation has a part of the training file
   PairFiles stream = {};  // source of streamed training examples; `train` is then empty
   std::string text = {}, valid_text = {};  // texts of a language model, instead of examples
   int64_t left_out = 0;                    // number of unreadable lines, images and sounds
@@ -26,10 +27,10 @@ struct PairData {
 };
 
 // Reads the data of --data and --valid: a folder with train.tsv and valid.tsv, one TSV file, or two
-// files of sources and targets. Without --valid, data that is not a folder is split by a hash of
-// the source. The last tenth of a text and, in interactions, the last two items of each user are
-// set aside. A graph's folder assigns its nodes itself. Targets that are too long for an answer are
-// skipped.
+// files of sources and targets. Without --valid, data that is not a folder is split by held_out()
+// of the sources. The last tenth of a text and, in interactions, the last two items of each user
+// are set aside. A graph's folder assigns its nodes itself. Targets that are too long for an answer
+// are skipped.
 //
 // Remarks report skipped targets, truncated sources, a header that became a label, colours, and
 // targets in another normal form than answers. They include PairReader::remarks and, with

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "attend/base/error.h"
+#include "attend/base/parse_number.h"
+#include "attend/base/trimmed.h"
 #include "attend/data/node_graph.h"
 #include "attend/data/tables.h"
 #include "attend/machine/blas.h"
@@ -26,23 +28,26 @@
 #include "attend/runs/training_checks-inl.h"
 #include "attend/runs/training_folder-inl.h"
 #include "attend/runs/training_run-inl.h"
+#include "attend/text/conll.h"
 
 namespace attend {
 namespace {
 
 std::string description(const PairData& data, const PairModel& model) {
+  const std::string origin =
+      data.held_out ? fmt::format(", held out of {}", data.train_file) : std::string();
   if (!data.text.empty())
-    return fmt::format("a text of {} bytes, {} bytes for validation; {} tokens", data.text.size(),
-                       data.valid_text.size(), model.target_vocabulary.size());
+    return fmt::format("a text of {} bytes, {} bytes for validation{}; {} tokens", data.text.size(),
+                       data.valid_text.size(), origin, model.target_vocabulary.size());
   const auto counted = [&](const TokenisedExamples& part) {
     const auto [examples, sources, references] = count_examples(part.examples);
     return model.text.references == References::merged
                ? fmt::format("{} ({} lines, merged by source)", examples, references)
                : fmt::format("{}", examples);
   };
-  return fmt::format("{} training and {} validation examples; {} source{}",
+  return fmt::format("{} training and {} validation examples{}; {} source{}",
                      data.stream.source.empty() ? counted(data.train) : "streamed",
-                     counted(data.valid), model.source_vocabulary.size(),
+                     counted(data.valid), origin, model.source_vocabulary.size(),
                      model.answer_kind().described_targets(model));
 }
 
@@ -71,11 +76,37 @@ void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell
     count(data.valid.targets.counts(), model.target_vocabulary, "target ");
 }
 
+// Columns of tokens and labels are easily taken for texts, the default.
+void tell_tags(const AnswerKind& kind, const std::string& name, const Tell& tell) {
+  if (names_conll(name) && !kind.is_tags())
+    tell(fmt::format(
+        "{}: has a target for each token; if these are labels, set model.type = tagger", name));
+}
+
+// Numbers are easily taken for labels. A few different ones may be names of classes.
+void tell_numbers(const std::vector<Example>& examples, const AnswerKind& kind,
+                  const std::string& name, const Tell& tell) {
+  constexpr size_t max_classes = 20;
+  if (!kind.is_label()) return;
+  std::unordered_set<std::string_view> targets;
+  for (const Example& example : examples)
+    for (const std::string& target : example.targets) {
+      if (!targets.insert(target).second) continue;
+      if (!parse_number<double>(trimmed(target))) return;
+    }
+  if (targets.size() > max_classes)
+    tell(
+        fmt::format("{}: the labels are {} different numbers; to learn their values, set "
+                    "data.target = number",
+                    name, targets.size()));
+}
+
 // Labels are easily taken for texts, the default. Texts of few examples may repeat by chance.
 void tell_labels(const std::vector<Example>& examples, const AnswerKind& kind,
                  const std::string& name, const Tell& tell) {
   constexpr size_t max_labels = 20, least_lines_per_label = 10;
   if (!kind.is_searched() || kind.has_labels() || kind.is_text() || kind.ranks()) return;
+  if (names_conll(name)) return;  // tell_tags()
   std::unordered_set<std::string_view> targets;
   for (const Example& example : examples) {
     targets.insert(example.targets.begin(), example.targets.end());
@@ -86,6 +117,12 @@ void tell_labels(const std::vector<Example>& examples, const AnswerKind& kind,
       fmt::format("{}: all targets together are {} texts; if they are labels, set model.type = "
                   "classifier",
                   name, targets.size()));
+}
+
+void tell_targets(const PairData& data, const AnswerKind& kind, const Tell& tell) {
+  tell_tags(kind, data.train_file, tell);
+  tell_labels(data.train.examples, kind, data.train_file, tell);
+  tell_numbers(data.train.examples, kind, data.train_file, tell);
 }
 
 RunConfig config_of(const TrainOptions& options) {
@@ -151,7 +188,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
     watch.say("warning: " + slow);
   watch.say(description(data, model));
   if (!settled.empty()) watch.say(settled);
-  if (!resume) tell_labels(data.train.examples, model.answer_kind(), data.train_file, watch.remark);
+  if (!resume) tell_targets(data, model.answer_kind(), watch.remark);
   tell_unknown(data, model, watch.remark);
   Trained trained = internal::run_training(options, config, model, data, resume, world, watch);
   trained.outcome.left_out = data.left_out;

@@ -116,7 +116,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
   tokens_ = static_cast<double>(kind.loss_terms(pairs_));
   all_tokens_ = sum(world, tokens_);
   if (all_tokens_ == 0)
-    fail("no target of the validation data is one of training; give other data with --valid");
+    fail("no target of the validation data is one of training; give other validation data");
 }
 
 Validation Validator::operator()() {

@@ -177,7 +177,8 @@ class Images(program.Case):
         self.refuse(*asked, names=["cut.png"])
         run = self.attend(*asked, "--skip-bad")
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("2 of 6 examples cannot be read and are left out", run.stderr)
+        self.assertIn("train.tsv: 1 of 4 examples cannot be read and are left out", run.stderr)
+        self.assertIn("valid.tsv: 1 of 2 examples cannot be read and are left out", run.stderr)
         self.assertIn("none.png", run.stderr)
         self.assertTrue((self.folder / "m/weights.safetensors").exists())
         self.write("test.tsv", "".join(f"{name}\t{label}\n" for name, label in

@@ -20,8 +20,10 @@ namespace attend {
 namespace training_test {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 
 class TrainingTest : public testing::Test {
@@ -136,6 +138,48 @@ TEST_F(TrainingTest, LabelsOfValidationThatTrainingLacksAreWrong) {
   EXPECT_THAT(
       [&] { train_model(options, watch); },
       ThrowsMessage<Error>(HasSubstr("no label of the validation data is one of training")));
+}
+
+TEST_F(TrainingTest, TellsWhatTheTargetsMayBe) {
+  const auto told = [&](const std::string& name, const std::string& text,
+                        const std::vector<std::string>& settings) {
+    said.clear();
+    watch.remark = watch.say;
+    watch.progress = nullptr;
+    options.data = folder.write(name, text);
+    options.valid.clear();
+    options.out = folder / ("model of " + name);
+    options.assignments = {"train.replicas=1", "train.steps=1"};
+    options.assignments.insert(options.assignments.end(), settings.begin(), settings.end());
+    train_model(options, watch);
+    return said;
+  };
+  std::string numbers, sentences;
+  for (int i = 0; i < 30; ++i) {
+    numbers += fmt::format("a{0}\t{0}.5\na{0}\t7.5\n", i);
+    sentences += fmt::format("w{}\tA\nw\tB\n\n", i);
+  }
+  EXPECT_THAT(
+      told("n.tsv", numbers, {"model.type=classifier"}),
+      AllOf(Contains(HasSubstr("different numbers; to learn their values, set data.target "
+                               "= number")),
+            Contains(HasSubstr("validation examples, held out of " + (folder / "n.tsv;")))));
+  EXPECT_THAT(told("s.conll", sentences, {"model.hidden=4"}),
+              AllOf(Contains(HasSubstr("set model.type = tagger")),
+                    Not(Contains(HasSubstr("classifier")))));
+  EXPECT_THAT(told("b.txt", "a text\n of two lines\n", {"model.type=lm", "model.context=8"}),
+              Contains(HasSubstr("for validation, held out of")));
+}
+
+TEST_F(TrainingTest, SwappedColumnsAreACauseOfUnknownLabels) {
+  std::string swapped;
+  for (int i = 0; i < 30; ++i) swapped += fmt::format("{}\ttext {}\n", i % 2 ? "good" : "bad", i);
+  options.data = folder.write("swapped.tsv", swapped);
+  options.valid.clear();
+  options.assignments = {"model.type=classifier"};
+  EXPECT_THAT([&] { train_model(options, watch); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("swapped.tsv: no label of the validation data"),
+                                         HasSubstr("held out"), HasSubstr("swapped, or give"))));
 }
 
 TEST_F(TrainingTest, NumbersAreToldByTheirDeviation) {
