@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
@@ -51,6 +52,7 @@ struct Tally {
   int64_t lines = 0;
   int64_t converted_to_grey = 0;
   int64_t answers = 0, cut = 0;
+  int64_t tabs = 0;  // lines with a TAB
   UnknownCount unknown;
 
   void add(const Answer& answer) {
@@ -65,6 +67,12 @@ struct Tally {
 
   void tell(const Model& model) const {
     unknown.tell("");
+    if (tabs > 0)
+      fmt::print(
+          stderr,
+          "attend: {} of {} lines have a TAB, and the text after it is read as a part of the "
+          "source; give only sources{}\n",
+          tabs, lines, model.answer_kind().is_tags() ? ", one whole sentence per line" : "");
     if (converted_to_grey > 0)
       fmt::print(stderr,
                  "attend: {} of {} sources are in colour and read in grey (data.colours = false)\n",
@@ -78,6 +86,12 @@ struct Tally {
   }
 };
 
+// Whether a TAB in a line is a fault: it separates no texts, and no kind of source refuses it.
+bool has_stray_tabs(const PredictOptions& options, const Model& model) {
+  return !options.prefixes && model.text().pairs == PairTexts::never &&
+         model.text().source_kind() == nullptr && !model.answer_kind().is_text();
+}
+
 // Prints the answers to a portion of lines. With --prefixes a source ends at the first TAB, and the
 // rest is the prefix.
 void answer_lines(const PredictOptions& options, const Model& model, std::vector<std::string> texts,
@@ -90,6 +104,10 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
       prefixes.push_back(tab == std::string::npos ? "" : text.substr(tab + 1));
       text.resize(std::min(tab, text.size()));
     }
+  if (has_stray_tabs(options, model))
+    tally.tabs += std::count_if(texts.begin(), texts.end(), [](const std::string& text) {
+      return text.find('\t') != std::string::npos;
+    });
   const auto first = static_cast<size_t>(lines.number(0) - 1);
   FunctionSink sink([&](size_t number, const Answer& answer) {
     const size_t i = number - first;

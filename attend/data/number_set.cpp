@@ -38,6 +38,8 @@ NumberSet parse_number_set(std::string_view text) {
     std::vector<double> numbers;
     std::string_view written;
   };
+  if (text.find('\t') != std::string_view::npos)
+    fail("a set has a TAB; separate elements by blanks, and give no target");
   std::vector<Element> elements;
   for (const std::string_view word : split_words(text)) {
     elements.push_back({element_numbers(word), word});

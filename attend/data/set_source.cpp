@@ -50,6 +50,8 @@ std::vector<std::string> first_elements(std::vector<std::string> elements, int64
 
 // Sorted by name: a set does not depend on the order in the text.
 std::vector<std::string> picture_names(std::string_view source) {
+  if (source.find('\t') != std::string_view::npos)
+    fail("a set has a TAB; write the names of its images with blanks between, and no target");
   const std::vector<std::string_view> words = split_words(source);
   std::vector<std::string> names(words.begin(), words.end());
   std::sort(names.begin(), names.end());

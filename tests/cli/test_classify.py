@@ -90,6 +90,10 @@ class Reviews(program.Case):
         self.assertEqual(answers.split("\n")[:3], ["bad"] * 3)
         self.assertIn(answers.split("\n")[3], ["bad", "very good"])
         self.assertEqual(answers.split("\n")[4], "")
+        run = self.succeed("predict", self.model, stdin="a dull film\tbad\na dull film\n")
+        self.assertIn("1 of 2 lines have a TAB, and the text after it is read as a part of the source",
+                      run.stderr)
+        self.assertNotIn("TAB", self.succeed("predict", self.model, stdin="a film\n").stderr)
 
     def test_shows_the_word_that_decided(self):
         picture = json.loads(self.succeed("explain", self.model, "it was a dull film with one",

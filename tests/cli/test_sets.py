@@ -70,6 +70,7 @@ class Maxima(program.Case):
         self.refuse("predict", self.model, stdin="1 inf\n",
                     names=["line 1", "'inf' is not a finite number"])
         self.refuse("predict", self.model, stdin="1,2\n", names=["line 1", "this model reads 1"])
+        self.refuse("predict", self.model, stdin="3 17\t17\n", names=["line 1", "a set has a TAB"])
         for line, name in (("1 x", "'x' is not a finite number"), ("1,2 3", "give all the same number"),
                            ("1,2", "this model reads 1"), (",", "'' is not a finite number")):
             self.write("bad.tsv", f"1 2\t2\n{line}\t3\n")
