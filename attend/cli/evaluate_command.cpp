@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +24,7 @@
 #include "attend/inference/answer_json.h"
 #include "attend/inference/evaluation.h"
 #include "attend/inference/ranking.h"
+#include "attend/metrics/label_counts.h"
 #include "attend/metrics/metric.h"
 
 namespace attend {
@@ -55,20 +57,25 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
       others.push_back(&row);
     }
   }
-  if (kind == MeasuredFor::numbers) {
-    for (const Metric* row : others)
-      if (std::count(names.begin(), names.end(), row->name) > 0)
-        fail("--metric {}: needs probabilities, and the model answers numbers", row->name);
-    return of_answers;
-  }
+  if (kind == MeasuredFor::numbers)
+    std::erase_if(others, [&](const Metric* row) {
+      return std::count(names.begin(), names.end(), row->name) == 0;
+    });
   of_answers.insert(of_answers.end(), others.begin(), others.end());
   return of_answers;
 }
 
 // Error if the model does not support a metric.
 void check_metrics(const std::vector<const Metric*>& metrics, const Model& model) {
+  const AnswerKind& kind = model.answer_kind();
+  if (!kind.has_probabilities())
+    for (const Metric* metric : metrics)
+      if (!metric->of_numbers())
+        fail(
+            "--metric {}: does not compare numbers, and the model answers numbers; give some of {}",
+            metric->name, fmt::join(metric_names(&Metric::of_numbers), ", "));
   for (const Metric* metric : metrics)
-    if (metric->of_answers() && metric->of_ranks() != model.answer_kind().ranks())
+    if (metric->of_answers() && metric->of_ranks() != kind.ranks())
       fail("--metric {}: a model of type {} {}; leave the metric out", metric->name, model.type(),
            metric->of_ranks() ? "ranks no items" : "ranks items, and gives no such answers");
 }
@@ -118,6 +125,24 @@ void write_scores(const std::string& path, const Model& model,
                            in_one_line(target, field_breaks), scores[next++]);
   write_file(path, lines);
   fmt::print(stderr, "wrote {}\n", path);
+}
+
+// A default metric may lack a figure for these answers, such as r2 of one number.
+void leave_missing_figures_out(const EvaluateOptions& options, Measurement& result) {
+  if (!options.metrics.empty()) return;
+  std::erase_if(result.metrics, [&](const Metric* metric) {
+    if (!metric->of_answers()) return false;
+    const MetricCounts counts =
+        count_answers(*metric, result.evaluation.measured_by(*metric), result.options);
+    try {
+      metric->figure(counts, result.options);
+      return false;
+    } catch (const Error& error) {
+      result.missing.push_back(metric);
+      print_remark(fmt::format("{}: {}; it is left out", options.data, error.what()));
+      return true;
+    }
+  });
 }
 
 // Items and labels that were not in training have no likelihood.
@@ -188,6 +213,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
                   [](const Metric* metric) { return metric->of_scores(); }))
     result.evaluation.scores = class_scores(model, examples);
+  leave_missing_figures_out(options, result);
   tell_form(options, model, result);
   if (kind.is_label())
     for (const ScoredAnswer& answer : result.evaluation.answers)
@@ -206,11 +232,11 @@ void print_confusion(const LabelCounts& counts) {
     others.reserve(answers.size());
     for (const auto& [answer, count] : answers) {
       examples += count;
-      if (answer != label) others.push_back(fmt::format("{} as {}", count, answer));
+      if (answer != label) others.push_back(fmt::format("{} as {}", count, shown_label(answer)));
     }
     const int64_t right = answers.contains(label) ? answers.at(label) : 0;
-    fmt::print("label {}: {} of {} right{}{}\n", label, right, examples, others.empty() ? "" : ", ",
-               fmt::join(others, ", "));
+    fmt::print("label {}: {} of {} right{}{}\n", shown_label(label), right, examples,
+               others.empty() ? "" : ", ", fmt::join(others, ", "));
   }
 }
 
@@ -288,7 +314,8 @@ Tokens beyond the tagger's maximum source length count as wrong. Labels that wer
 count as wrong, too; the loss leaves them out. Every line is an example. With merged references,
 the nearest reference of a source counts. BLEU and chrF equal sacreBLEU's to the digit, on the
 unchanged targets.
-JSON keys: loss, known_loss (over known tokens), unknown_tokens (their number), examples,
+JSON keys: loss, known_loss (over known tokens), unknown_tokens (number of the others; 0 for labels
+and items, because the loss leaves unknown ones out), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
 and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy,
 token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions,
@@ -298,8 +325,8 @@ labels}. For several labels micro_f1, macro_f1 {f1, labels} and exact_match; the
 source. For parts of passages squad_exact_match and squad_f1, as SQuAD counts them; the loss is
 per end of an answer. For a classifier also confusion: {right label: {answer: examples}}. roc_auc
 and average_precision need a classifier with two labels; they use the probability of the label
-that is second in alphabetical order (1 of 0 and 1). A model of numbers has mse, rmse, mae and r2, in the unit of the targets, and neither
-loss nor unknown_tokens. These four, roc_auc and average_precision have KEY_interval: [low, high],
+that is second in alphabetical order (1 of 0 and 1). A model of numbers has mse, rmse, mae and r2 (null for one answer), in the unit of
+the targets, and neither loss nor unknown_tokens. These four, roc_auc and average_precision have KEY_interval: [low, high],
 95 % by 1,000 bootstrap samples, or 200 to 1,000 for over 5,000 answers. A tagger has
 unread_tokens if there are any. For a text: loss, known_loss, perplexity, bits_per_byte, tokens,
 unknown_tokens and bytes; at least half a context precedes each token, except at the beginning.

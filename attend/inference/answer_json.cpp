@@ -163,6 +163,7 @@ json measurement_json(const Measurement& measurement) {
     if (metric->by_length == ByLength::ranges)
       result[metric->key + "_by_length"] = ranges_json(measurement, *metric);
   }
+  for (const Metric* metric : measurement.missing) result[metric->key] = nullptr;
   if (!measurement.popular.answers.empty()) {
     result["misses"] = {{"unknown", measurement.misses.unknown}, {"seen", measurement.misses.seen}};
     for (const Metric* metric : measurement.metrics)

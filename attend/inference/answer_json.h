@@ -34,6 +34,7 @@ nlohmann::json classification_json(const Model& model, const std::string& source
 // Measurements of a model on examples.
 struct Measurement {
   std::vector<const Metric*> metrics;
+  std::vector<const Metric*> missing = {};  // without a figure for these answers
   MetricOptions options = {};
   ExampleCounts counts = {};
   Evaluation evaluation = {};
@@ -49,12 +50,12 @@ struct Measurement {
       const Metric& metric) const;  // empty if the metric lacks one
 };
 
-// {report of each metric under its key, known_loss, unknown_tokens, examples, sources, references,
-// beam, decode_seconds, by_length: [{source_length, examples, figures}]}.
-// Further keys, if they apply: KEY_interval: [low, high]; KEY_by_length: [{first, last, mean,
-// examples, KEY}] for metrics by ranges of length; unread_tokens for taggers; confusion: {right
-// label: {answer: examples}} for labels; for ranked items popularity: {report of each ranking
-// metric under its key} and misses: {unknown, seen}. Models of numbers lack known_loss and
+// {report of each metric under its key, null if it is missing, known_loss, unknown_tokens,
+// examples, sources, references, beam, decode_seconds, by_length: [{source_length, examples,
+// figures}]}. Further keys, if they apply: KEY_interval: [low, high]; KEY_by_length: [{first, last,
+// mean, examples, KEY}] for metrics by ranges of length; unread_tokens for taggers; confusion:
+// {right label: {answer: examples}} for labels; for ranked items popularity: {report of each
+// ranking metric under its key} and misses: {unknown, seen}. Models of numbers lack known_loss and
 // unknown_tokens.
 nlohmann::json measurement_json(const Measurement& measurement);
 

@@ -64,4 +64,6 @@ LabelCounts::Score LabelCounts::macro() const {
   return mean;
 }
 
+std::string shown_label(const std::string& label) { return label.empty() ? "(none)" : label; }
+
 }  // namespace attend

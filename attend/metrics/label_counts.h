@@ -28,4 +28,7 @@ struct LabelCounts {
   Score macro() const;                          // mean over scores()
 };
 
+// Returns the label as lines of text show it: "(none)" if it is empty.
+std::string shown_label(const std::string& label);
+
 }  // namespace attend

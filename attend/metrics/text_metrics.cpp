@@ -198,7 +198,7 @@ std::string label_text(const json& details) {
   std::string lines = label_line("mean of the labels", details);
   const json labels = details.value("labels", json::object());
   for (const auto& [label, score] : labels.items())
-    lines += label_line(fmt::format("label {}", label), score);
+    lines += label_line(fmt::format("label {}", shown_label(label)), score);
   return lines;
 }
 

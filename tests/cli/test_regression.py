@@ -102,9 +102,23 @@ class Numbers(program.Case):
         self.assertRegex(text, r"(?m)^rmse +\d+\.\d+")
         for options, name in ((["--metric", "perplexity"], "answers numbers"),
                               (["--scores", "scores"], "have no probabilities"),
-                              (["--metric", "roc_auc"], "a model with two labels")):
+                              (["--metric", "roc_auc"], "does not compare numbers"),
+                              (["--metric", "rmse,accuracy"], "accuracy: does not compare numbers"),
+                              (["--metric", "bleu"], "give some of mse, rmse")):
             self.refuse("evaluate", self.model, "--data", self.shared, *options, names=[name])
         self.assertFalse((self.folder / "scores").exists())
+
+    def test_one_answer_has_no_r2(self):
+        self.write("one.tsv", "a a\t2\n")
+        run = self.succeed("evaluate", self.model, "--data", "one.tsv")
+        self.assertNotIn("r2", run.stdout)
+        self.assertIn("rmse", run.stdout)
+        self.assertIn("one.tsv: [metrics] r2 needs two answers or more; it is left out", run.stderr)
+        figures = json.loads(self.succeed("evaluate", self.model, "--data", "one.tsv",
+                                          "--json").stdout)
+        self.assertIsNone(figures["r2"])
+        self.refuse("evaluate", self.model, "--data", "one.tsv", "--metric", "r2",
+                    names=["r2 needs two answers"])
 
     def test_explains_the_number(self):
         def explained(text, method):

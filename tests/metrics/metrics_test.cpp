@@ -204,6 +204,9 @@ TEST(Metrics, OfALabelPerTokenCompareTokens) {
   EXPECT_EQ(details["labels"].size(), 2U);
   EXPECT_DOUBLE_EQ(details["labels"]["a"]["recall"], 0.5);
   EXPECT_DOUBLE_EQ(details["micro_f1"], 4.0 / 7);
+  const std::vector<ScoredAnswer> empty = {{.text = "", .references = {"a"}}};
+  EXPECT_THAT(f1.report_text(f1.report(count_answers(f1, empty, {}), {})),
+              testing::HasSubstr("label (none): F1 0.00 %"));
 }
 
 // Two tokens of 1 bit each over 4 bytes.
