@@ -184,6 +184,11 @@ bool PairReader::next_row(std::string& source, std::string& target) {
   } catch (const Error& error) {
     fail("{}: {}", table.where(), error.what());
   }
+  if (files_.pairs == PairTexts::always && source.find('\t') == source.npos)
+    fail(
+        "{}: the source is one text, and data.pairs = always reads two; give --source-column "
+        "twice, a column per text",
+        table.where());
   if (is_blank(source) || (is_blank(target) && !files_.takes_empty_targets))
     fail("{}: the {} is empty", table.where(), is_blank(source) ? "source" : "target");
   return true;

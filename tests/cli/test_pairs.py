@@ -53,6 +53,8 @@ class Pairs(program.Case):
                   for data in ([self.shared / "test.tsv"], ["t.csv", *columns], ["t.jsonl", *columns])]
         self.assertEqual(losses[1:], losses[:1] * 2)
         self.refuse("data", "check", "t.csv", *columns, names=["data.pairs = always"])
+        self.refuse("evaluate", self.model, "--data", "t.csv", *columns[2:],
+                    names=["t.csv:2", "give --source-column twice"])
         checked = self.succeed("data", "check", "t.csv", *columns, "--set", "data.pairs=always").stdout
         self.assertIn("the columns 'one, two' and 'label'", checked)
         self.succeed("data", "split", "t.csv", *columns, "--set", "data.pairs=always", "--out", "parts")
