@@ -68,6 +68,11 @@ void run_cmudict(CmudictOptions options) {
 void add_data_command(CLI::App& app) {
   CLI::App* data = app.add_subcommand("data", "Prepare data to train on");
   data->require_subcommand(1);
+  data->footer(
+      "Examples:\n"
+      "  attend data check data\n"
+      "  attend data split pairs.tsv --out data\n"
+      "  attend data bpe train text --out codes");
   add_data_text_commands(*data);
   add_data_check_command(*data);
   add_data_media_commands(*data);

@@ -122,6 +122,10 @@ void add_bpe_command(CLI::App& data) {
   auto* bpe = data.add_subcommand(
       "bpe", "Byte-pair encoding (Sennrich et al. 2016): splits words into frequent pieces");
   bpe->require_subcommand(1);
+  bpe->footer(
+      "Examples:\n"
+      "  attend data bpe train train.en train.de --merges 10000 --out codes\n"
+      "  attend data bpe apply --codes codes < text > pieces");
   add_learn_command(*bpe);
   add_apply_command(*bpe);
   auto* undo = bpe->add_subcommand("undo", "Join the pieces of standard input into words");

@@ -69,6 +69,7 @@ void add_doctor_command(CLI::App& app) {
       "libtorch_threads, libtorch_version, blas, blas_file, blas_core (OpenBLAS's kernels), "
       "matrix_product_gflops and multiply_add_peak_gflops (of one core), memory_gb, "
       "free_memory_gb, problems (each a problem and its remedy)");
+  command->footer("Examples:\n  attend doctor\n  attend doctor --json");
   command->callback([json] {
     const Diagnosis diagnosis = examine_machine();
     if (*json) {
