@@ -4,8 +4,9 @@
 
 namespace attend {
 
-std::string verdict(const std::string& bar, bool passed) {
-  return bar.empty() ? "" : (passed ? "passed: " : "FAILED: must be ") + bar;
+std::string verdict(const std::string& bar, bool passed, const std::string& subject) {
+  if (bar.empty()) return "";
+  return passed ? "passed: " + bar : fmt::format("FAILED: {}must be {}", subject, bar);
 }
 
 std::string evidence_text(const std::vector<EvidenceFigure>& card) {

@@ -7,8 +7,9 @@
 
 namespace attend {
 
-// "passed: at least 0.5" or "FAILED: must be ..."; empty without a bar.
-std::string verdict(const std::string& bar, bool passed);
+// "passed: at least 0.5" or "FAILED: must be at least 0.5", after the words of `subject`; empty
+// without a bar.
+std::string verdict(const std::string& bar, bool passed, const std::string& subject = "");
 
 // A card as lines: each figure with its bar and verdict, or the reason why it was not computed.
 // Empty without figures.

@@ -35,7 +35,9 @@ std::string table(const Faithfulness& measured) {
       continue;
     }
     text += fmt::format("  {:<28} {:7.3f} [{:6.3f}, {:6.3f}]  {}", one.figure->name, one.mean,
-                        one.low, one.high, verdict(bar_text(*one.figure, one.other), one.passed));
+                        one.low, one.high,
+                        verdict(bar_text(*one.figure, one.other), one.passed,
+                                one.figure->compares ? "" : "the whole interval "));
     if (one.figure->compares)
       text += fmt::format("; difference [{:.3f}, {:.3f}]", one.difference_low, one.difference_high);
     if (!one.missing.empty())

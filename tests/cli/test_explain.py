@@ -295,6 +295,13 @@ class Translation(program.Case):
                              "attention", "--figure", "tau_gradient").stdout
         self.assertIn("tau_gradient", table)
         self.assertNotIn("sufficiency", table)
+        table = self.succeed("faithfulness", self.model, "--data", "test.tsv", "--method",
+                             "attention,gradient", "--forced").stdout
+        failed = [line for line in table.splitlines()
+                  if "FAILED" in line and "; difference" not in line]
+        self.assertTrue(failed, table)
+        for line in failed:
+            self.assertIn("FAILED: the whole interval must be ", line)
         self.refuse("faithfulness", self.model, "--data", "test.tsv", "--method", "grad_cam",
                     names=["grad_cam"])
         self.refuse("faithfulness", self.model, "--data", "none.tsv", names=["none.tsv"])
