@@ -186,11 +186,14 @@ std::string shown_names(const std::vector<std::string>& names) {
 }
 
 // Error if the header has one field with another separator.
-void check_separator(const std::vector<std::string>& header, const std::string& name) {
+void check_separator(const std::vector<std::string>& header, const std::string& name, bool is_tsv) {
   if (header.size() != 1) return;
-  for (const auto& [separator, shown] : {std::pair{';', "semicolons"}, {'\t', "TABs"}})
-    if (header[0].find(separator) != std::string::npos)
-      fail("{}: {} separate its columns; save it with commas", name, shown);
+  const std::string_view remedy =
+      is_tsv ? "save it with TABs, or as .csv with commas" : "save it with commas";
+  for (const auto& [separator, shown] :
+       {std::pair{';', "semicolons"}, {'\t', "TABs"}, {'|', "bars (|)"}, {',', "commas"}})
+    if (header[0].find(separator) != std::string::npos && (is_tsv || separator != ','))
+      fail("{}: {} separate its columns; {}", name, shown, remedy);
 }
 
 }  // namespace
@@ -204,7 +207,7 @@ CsvReader::CsvReader(ByteReader bytes, int64_t maximum_line)
   if (first.fields.empty() && !state_->next(first))
     fail("{}: is empty; a header is wanted", state_->bytes.name());
   state_->header = std::move(first.fields);
-  check_separator(state_->header, state_->bytes.name());
+  check_separator(state_->header, state_->bytes.name(), state_->is_tsv);
 }
 
 CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
@@ -216,7 +219,10 @@ CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
   if (source_column.empty() && header().size() != 2)
     fail("{}: has the columns {}; name two of them with --source-column and --target-column", name,
          shown_names(header()));
-  if (source_column.empty()) return;
+  if (source_column.empty()) {
+    for (const std::string& each : header()) column(each);  // throws
+    return;
+  }
   state_->sources.clear();
   for (const std::string& each : source_columns(source_column, target_column, name))
     state_->sources.push_back(column(each));

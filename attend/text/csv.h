@@ -20,8 +20,8 @@ class CsvReader : public PairTable {
   // Error, naming the file, if the header is missing or uses another separator than commas.
   CsvReader(ByteReader bytes, int64_t maximum_line);
   // Reads columns by their names in the header; `source_column` as for open_pair_table. If both
-  // names are empty, the header must have two columns. Errors also if a column is missing, its name
-  // is not unique, or two names are equal.
+  // names are empty, the header must have two columns. Errors also if a column is missing, the name
+  // of a column that is read is not unique, or two names are equal.
   CsvReader(ByteReader bytes, const std::string& source_column, const std::string& target_column,
             int64_t maximum_line);
   ~CsvReader() override;

@@ -32,6 +32,14 @@ std::string member_of(const Json& object, const std::string& name, const std::st
   return found->dump();
 }
 
+// Returns the remedy for a line that is not JSON from `rest` on.
+std::string_view remedy_of(std::string_view rest) {
+  if (rest.starts_with('\'')) return "names and texts need double quotes";
+  if (rest.starts_with("NaN") || rest.starts_with("Infinity"))
+    return "NaN and Infinity are not numbers of JSON; leave such lines out";
+  return "mend the line";
+}
+
 Json object_of(std::string_view line, const std::string& where) {
   const std::string_view text = line.substr(line.find_first_not_of(" \t"));
   if (!text.starts_with('{') || text.find('}') == text.npos)
@@ -39,7 +47,16 @@ Json object_of(std::string_view line, const std::string& where) {
         "{}: is not an object; each line must be a whole one, such as {} (jq -c '.[]' writes an "
         "array of JSON so)",
         where, R"({"text": "a", "label": "b"})");
-  return parse_json(text, where);
+  return parse_json(text, where, remedy_of);
+}
+
+bool is_blank_line(std::string_view line) { return line.find_first_not_of(" \t") == line.npos; }
+
+bool has_objects(ByteReader bytes, int64_t maximum_line) {
+  internal::Lines lines(std::move(bytes), maximum_line);
+  for (std::string_view line; lines.next(line);)
+    if (!is_blank_line(line)) return true;
+  return false;
 }
 
 }  // namespace
@@ -54,8 +71,11 @@ JsonLinesReader::JsonLinesReader(ByteReader bytes, const std::string& source_col
                                  std::string target_column, int64_t maximum_line)
     : target_(std::move(target_column)) {
   const std::string name = bytes.name();
-  if (source_column.empty() || target_.empty())
+  if (source_column.empty() || target_.empty()) {
+    if (!has_objects(std::move(bytes), maximum_line))
+      fail("{}: is empty; an object for each line is wanted", name);
     fail("{}: name two members of its objects with --source-column and --target-column", name);
+  }
   sources_ = source_columns(source_column, target_, name);
   state_ = std::make_unique<State>(std::move(bytes), maximum_line);
 }
@@ -66,7 +86,7 @@ bool JsonLinesReader::next(std::string& source, std::string& target) {
   std::string_view line;
   do {
     if (!state_->lines.next(line)) return false;
-  } while (line.find_first_not_of(" \t") == line.npos);
+  } while (is_blank_line(line));
   const Json object = object_of(line, where());
   std::vector<std::string> texts;
   texts.reserve(sources_.size());

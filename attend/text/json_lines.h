@@ -15,8 +15,8 @@ namespace attend {
 // JSON. Blank lines are skipped.
 class JsonLinesReader : public PairTable {
  public:
-  // `source_column` as for open_pair_table. Error, naming the file, if a column is not named, or
-  // two names are equal.
+  // `source_column` as for open_pair_table. Error, naming the file, if a column is not named (or,
+  // if so, the file is empty), or two names are equal.
   JsonLinesReader(ByteReader bytes, const std::string& source_column, std::string target_column,
                   int64_t maximum_line);
   ~JsonLinesReader() override;

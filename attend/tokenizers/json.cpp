@@ -29,7 +29,8 @@ int64_t depth_of(std::string_view bytes) {
 
 }  // namespace
 
-Json parse_json(std::string_view bytes, const std::string& name) {
+Json parse_json(std::string_view bytes, const std::string& name,
+                std::string_view (*remedy_of)(std::string_view rest)) {
   // The parser would end the text at a NUL.
   if (const size_t nul = bytes.find('\0'); nul != bytes.npos)
     fail("{}: is not JSON: a NUL at byte {}; fetch the file anew", name, nul + 1);
@@ -38,7 +39,9 @@ Json parse_json(std::string_view bytes, const std::string& name) {
   try {
     return Json::parse(bytes.begin(), bytes.end());
   } catch (const Json::parse_error& error) {
-    fail("{}: is not JSON at byte {}; fetch the file anew", name, error.byte);
+    // Bytes count from 1. An incomplete text is invalid after its last byte.
+    const size_t first = std::min(bytes.size(), error.byte - std::min<size_t>(error.byte, 1));
+    fail("{}: is not JSON at byte {}; {}", name, error.byte, remedy_of(bytes.substr(first)));
   } catch (const Json::exception&) {
     fail("{}: is not JSON: it has a number out of range; fetch the file anew", name);
   }

@@ -14,8 +14,12 @@ namespace attend {
 
 using Json = nlohmann::json;
 
-// Parses a JSON text. Error, naming the file, if it is invalid or nested over 64 levels deep.
-Json parse_json(std::string_view bytes, const std::string& name);
+constexpr std::string_view fetch_anew(std::string_view) { return "fetch the file anew"; }
+
+// Parses a JSON text. Error, naming the file, if it is invalid or nested over 64 levels deep. The
+// message ends with remedy_of the rest of the text, which begins with the first invalid byte.
+Json parse_json(std::string_view bytes, const std::string& name,
+                std::string_view (*remedy_of)(std::string_view rest) = fetch_anew);
 
 // A value within a JSON file and its path, for messages. The file's value and name must outlive
 // this object.

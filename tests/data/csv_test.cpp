@@ -89,6 +89,7 @@ TEST(Csv, RefusesAColumnWhoseNameIsThereTwice) {
   EXPECT_THAT(refusal(table, "text", "label"), HasSubstr("t.csv: has 2 columns 'text'"));
   EXPECT_THAT(read("text,label,more,more\na,x,1,2\n", "text", "label"),
               ElementsAre(Pair("a", "x")));
+  EXPECT_THAT(refusal("text,text\na,x\n"), HasSubstr("t.csv: has 2 columns 'text'"));
 }
 
 TEST(Csv, RefusesByLine) {
@@ -98,6 +99,11 @@ TEST(Csv, RefusesByLine) {
   EXPECT_THAT(refusal("a;b\n1;2\n"), HasSubstr("semicolons separate its columns; save"));
   EXPECT_THAT(refusal("a;b\n1;2\n", "a", "b"), HasSubstr("semicolons separate its columns"));
   EXPECT_THAT(refusal("a\tb\n1\t2\n"), HasSubstr("TABs separate its columns"));
+  EXPECT_THAT(refusal("a|b\n1|2\n"), HasSubstr("bars (|) separate its columns; save it with c"));
+  for (const char* table : {"a,b\n", "a;b\n", "a|b\n"})
+    EXPECT_THAT(test::error_of([&] { CsvReader(ByteReader(table, "t.tsv"), "a", "b", 1000); }),
+                HasSubstr("separate its columns; save it with TABs, or as .csv with commas"))
+        << table;
   EXPECT_THAT(refusal("a,b\n", "a", "c"), HasSubstr("has no column 'c'; there are 'a, b'"));
   EXPECT_THAT(refusal("a,b\n", "a", "a"), HasSubstr("for sources and for targets"));
   EXPECT_THAT(refusal("a,b\n1,2\n\"x\ny\",3\n1,2,3\n"), HasSubstr("t.csv:5: has 3 fields"));

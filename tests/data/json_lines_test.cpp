@@ -47,7 +47,9 @@ TEST(JsonLines, JoinsTwoMembersOfAPairOfTexts) {
 }
 
 TEST(JsonLines, RefusesByLine) {
-  EXPECT_THAT(refusal("", ""), HasSubstr("t.jsonl: name two members of its objects with --source"));
+  EXPECT_THAT(refusal("{}", ""),
+              HasSubstr("t.jsonl: name two members of its objects with --source"));
+  EXPECT_THAT(refusal(" \n\n", ""), HasSubstr("t.jsonl: is empty; an object for each line"));
   EXPECT_THAT(refusal("", "a", "a"), HasSubstr("'a' is given for sources and for targets"));
   const std::string good = "{\"text\": \"a\", \"label\": \"b\"}\n\n";
   EXPECT_THAT(refusal(good + "{\"text\": 1, \"lable\": 2}"),
@@ -58,7 +60,14 @@ TEST(JsonLines, RefusesByLine) {
                 HasSubstr(std::string("t.jsonl:3: 'label' is ") + name + "; a string"));
   EXPECT_THAT(refusal(good + "[{\"text\": 1}]"), HasSubstr("t.jsonl:3: is not an object; each"));
   EXPECT_THAT(refusal("{\n\"text\": 1}"), HasSubstr("t.jsonl:1: is not an object"));
-  EXPECT_THAT(refusal(good + "{\"text\": 1,}"), HasSubstr("t.jsonl:3: is not JSON at byte"));
+  EXPECT_THAT(refusal(good + "{\"text\": 1,}"),
+              HasSubstr("t.jsonl:3: is not JSON at byte 12; mend the line"));
+  EXPECT_THAT(refusal("{'text': 'a', 'label': 1}"),
+              HasSubstr("t.jsonl:1: is not JSON at byte 2; names and texts need double quotes"));
+  for (const char* number : {"NaN", "Infinity", "-Infinity"})
+    EXPECT_THAT(refusal(fmt::format("{{\"text\": 1, \"label\": {}}}", number)),
+                HasSubstr("NaN and Infinity are not numbers of JSON; leave such lines out"))
+        << number;
   EXPECT_THAT(refusal(good + "{\"text\": \"" + std::string(1001, 'x') + "\"}"),
               HasSubstr("t.jsonl:3: the line has over"));
   EXPECT_THAT(refusal("{\"text\": " + std::string(70, '[') + "}"),
