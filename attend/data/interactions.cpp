@@ -161,10 +161,10 @@ class InteractionRows {
  public:
   InteractionRows(ByteReader bytes, const InteractionConfig& config)
       : table_(std::move(bytes), longest_line),
-        user_(table_.column(config.user_column)),
-        item_(table_.column(config.item_column)) {
+        user_(column(config.user_column, "data.user_column")),
+        item_(column(config.item_column, "data.item_column")) {
     if (!config.time_column.empty()) {
-      time_ = table_.column(config.time_column);
+      time_ = column(config.time_column, "data.time_column");
       return;
     }
     const auto& header = table_.header();
@@ -207,6 +207,14 @@ class InteractionRows {
   }
 
  private:
+  size_t column(const std::string& name, const char* key) const {
+    try {
+      return table_.column(name);
+    } catch (const Error& error) {
+      fail("{}; set {}", error.what(), key);
+    }
+  }
+
   CsvReader table_;
   size_t user_, item_;
   std::optional<size_t> time_;

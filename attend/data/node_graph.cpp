@@ -91,6 +91,7 @@ class GraphBuilder {
 
   void read_nodes(Lines& lines, const std::string& name) {
     each_line(lines, [&](std::string_view line) { add_node(line, lines.number()); });
+    if (result_.names.empty() && !first_error_.empty()) fail("{}", first_error_);
     if (result_.names.empty()) fail("{}: holds no node", name);
     seen_.resize(result_.names.size());
   }
@@ -127,7 +128,7 @@ class GraphBuilder {
         internal::at_line(lines, [&] { add(line); });
       } catch (const Error& error) {
         if (bad_ == nullptr || lines.number() == before) throw;
-        ++*bad_;
+        if (++*bad_ == 1) first_error_ = error.what();
         if (tell_) tell_(error.what());
       }
     }
@@ -193,6 +194,7 @@ class GraphBuilder {
   const PairCheck check_;
   const Tell tell_;
   int64_t* const bad_;
+  std::string first_error_;
   SplitData result_;
   std::unordered_map<std::string, int64_t> places_;
   std::vector<int64_t> node_lines_;

@@ -44,7 +44,7 @@ constexpr int64_t max_features = int64_t{1} << 24;
 // is not -; a feature that is not a number below max_features, is a duplicate or has a value that
 // is not finite; an edge to a missing node or from a node to itself; a duplicate edge; errors of
 // `check` for a node and its class; errors of PairReader on invalid text. Error, naming the file,
-// on a graph without nodes. `bad` as in read_pairs.
+// on a graph without nodes: the error of its first line, if it has lines. `bad` as in read_pairs.
 SplitData read_graph(const std::string& folder, const GraphConfig& config,
                      const PairCheck& check = {}, const Tell& tell = {}, int64_t* bad = nullptr);
 

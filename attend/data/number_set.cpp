@@ -45,9 +45,9 @@ NumberSet parse_number_set(std::string_view text) {
     elements.push_back({element_numbers(word), word});
     const Element& first = elements[0];
     if (elements.back().numbers.size() != first.numbers.size())
-      fail("element {} of a set has {} numbers, and {} before it {}; give all the same number",
+      fail("element {} of a set has {} numbers, and {} before it {}; give all the same number: {}",
            in_quotes(word), elements.back().numbers.size(), in_quotes(first.written),
-           first.numbers.size());
+           first.numbers.size(), set_separators);
   }
   if (elements.empty()) fail("a set is empty; write elements separated by blanks, as 3 17 42");
   std::stable_sort(elements.begin(), elements.end(),

@@ -15,6 +15,9 @@ struct NumberSet {
   int64_t depth = 0;                  // numbers per element
 };
 
+constexpr std::string_view set_separators =
+    "blanks separate elements, commas the numbers of an element";
+
 // Reads elements separated by white space, the numbers of each separated by commas: "3 17 42",
 // "0.1,0.2 3,4". Error if the text lacks elements, a number is invalid or not finite, or elements
 // differ in depth.

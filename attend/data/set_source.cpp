@@ -22,8 +22,8 @@ class NumberSetFrames : public FrameReader {
   Tensor read(const std::string& name) override {
     const NumberSet set = parse_number_set(name);
     if (set.depth != config_.set_depth)
-      fail("element {} of a set has {} numbers; this model reads {} (data.set_depth)",
-           in_quotes(set.elements[0]), set.depth, config_.set_depth);
+      fail("element {} of a set has {} numbers; this model reads {} (data.set_depth): {}",
+           in_quotes(set.elements[0]), set.depth, config_.set_depth, set_separators);
     Tensor frames = at::empty({std::ssize(set.elements), set.depth}, at::kFloat);
     auto* value = frames.data_ptr<float>();
     for (size_t i = 0; i < set.numbers.size(); ++i) {

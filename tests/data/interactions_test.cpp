@@ -72,13 +72,15 @@ TEST(Interactions, ReadTablesByTheNamesOfTheirColumns) {
                                           "'item', times from 'time'")));
   const std::string named = folder.write("b.csv", "userId,movieId,t\n1,10,9\n1,11,8\n");
   EXPECT_THAT(test::error_of([&] { read_interactions(named, {}); }),
-              HasSubstr("b.csv: has no column 'user'"));
+              HasSubstr("b.csv: has no column 'user'; there are 'userId, movieId, t'; set "
+                        "data.user_column"));
   InteractionConfig config{.user_column = "userId", .item_column = "movieId"};
   EXPECT_THAT(read_interactions(named, config), ElementsAre(ItemSequence{"1", {"10", "11"}}));
   config.time_column = "t";
   EXPECT_THAT(read_interactions(named, config), ElementsAre(ItemSequence{"1", {"11", "10"}}));
   config.time_column = "when";
-  EXPECT_THROW(read_interactions(named, config), Error);
+  EXPECT_THAT(test::error_of([&] { read_interactions(named, config); }),
+              HasSubstr("set data.time_column"));
   const std::string bad = folder.write("c.csv", "user,item\nu,a b\n");
   EXPECT_THAT(test::error_of([&] { read_interactions(bad, {}); }),
               HasSubstr("c.csv:2: item 'a b' has blanks"));

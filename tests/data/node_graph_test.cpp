@@ -81,6 +81,16 @@ TEST(NodeGraph, RefusesNodesByLine) {
   EXPECT_THAT(refusal("a\xff\t-\t\n"), HasSubstr("nodes.tsv:1: "));
 }
 
+// Also if further lines are read.
+TEST(NodeGraph, NamesTheFirstLineIfNoneIsANode) {
+  const test::TemporaryFolder folder;
+  folder.write("nodes.tsv", "a,train,x,1\nb\ttrain\n");
+  folder.write("edges.tsv", "");
+  int64_t bad = 0;
+  EXPECT_THAT(test::error_of([&] { read_graph(folder / "", {}, {}, {}, &bad); }),
+              HasSubstr("nodes.tsv:1: 1 fields; a line is node TAB split"));
+}
+
 TEST(NodeGraph, RefusesEdgesByLine) {
   EXPECT_THAT(refusal(four, "a b\na\n"), HasSubstr("edges.tsv:2: 1 fields; a line is two nodes"));
   EXPECT_THAT(refusal(four, "a b c\n"), HasSubstr("edges.tsv:1: 3 fields"));

@@ -40,7 +40,8 @@ TEST(NumberSet, RefusesWhatIsNone) {
   for (const char* element : {",", "1,", ",1", "1,,2"})
     EXPECT_THAT(refusal(element), HasSubstr("'' is not a finite number")) << element;
   EXPECT_THAT(refusal("1 2,3"), HasSubstr("element '2,3' of a set has 2 numbers, and '1' before it "
-                                          "1; give all the same number"));
+                                          "1; give all the same number: blanks separate "
+                                          "elements, commas the numbers of an element"));
 }
 
 TEST(NumberSetFrames, AreTheScaledNumbers) {
@@ -54,7 +55,8 @@ TEST(NumberSetFrames, AreTheScaledNumbers) {
   EXPECT_TRUE(at::equal(frames, kind.reader(config)->read("1,2 4,5")));
   EXPECT_THAT(kind.frame_names("4,5 1,2", config, 1), ElementsAre("1,2"));
   EXPECT_THAT(error_of([&] { kind.reader(config)->read("7"); }),
-              HasSubstr("element '7' of a set has 1 numbers; this model reads 2"));
+              HasSubstr("element '7' of a set has 1 numbers; this model reads 2 (data.set_depth): "
+                        "blanks separate elements"));
   EXPECT_THAT(error_of([&] { kind.reader(config)->read("1,2 1e300,3"); }),
               HasSubstr("'1e300,3' of a set is too large for float32"));
 }
