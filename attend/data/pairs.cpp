@@ -22,6 +22,8 @@ namespace {
 bool is_blank(std::string_view text) { return split_words(text).empty(); }
 
 constexpr std::string_view wanted_lines = "each line is a source, a TAB and a target";
+constexpr std::string_view empty_remedy =
+    "; if targets are any number of labels, set data.target = labels";
 
 // Forms of lines, by PairTexts.
 std::string_view wanted(const PairFiles& files) {
@@ -34,16 +36,6 @@ std::string_view wanted(const PairFiles& files) {
   return forms[static_cast<size_t>(files.pairs)];
 }
 
-void check_tabs(std::string_view line, const PairFiles& files) {
-  const auto tabs = std::count(line.begin(), line.end(), '\t');
-  if (tabs == 0) fail("no TAB; {}", wanted(files));
-  if (tabs == 1 && files.pairs == PairTexts::always) fail("only one TAB; {}", wanted(files));
-  if (files.pairs == PairTexts::never && tabs > 1)
-    fail("more than one TAB; {}; if sources are two texts, set data.pairs = always", wanted(files));
-  if (tabs > (files.takes_starts ? 3 : 2))
-    fail("more than {} TABs; {}", files.takes_starts ? "three" : "two", wanted(files));
-}
-
 std::pair<std::string_view, std::string_view> parse_line(std::string_view line,
                                                          const PairFiles& files = {}) {
   check_tabs(line, files);
@@ -53,12 +45,22 @@ std::pair<std::string_view, std::string_view> parse_line(std::string_view line,
   const std::pair pair{line.substr(0, tab), line.substr(tab + 1)};
   if (is_blank(pair.first)) fail("the source, before the TAB, is empty");
   if (!files.takes_empty_targets && is_blank(pair.second))
-    fail("the target, after the TAB, is empty");
+    fail("the target, after the TAB, is empty{}", empty_remedy);
   source_texts(pair.first, files.pairs);  // throws
   return pair;
 }
 
 }  // namespace
+
+void check_tabs(std::string_view line, const PairFiles& files) {
+  const auto tabs = std::count(line.begin(), line.end(), '\t');
+  if (tabs == 0) fail("no TAB; {}", wanted(files));
+  if (tabs == 1 && files.pairs == PairTexts::always) fail("only one TAB; {}", wanted(files));
+  if (files.pairs == PairTexts::never && tabs > 1)
+    fail("more than one TAB; {}; if sources are two texts, set data.pairs = always", wanted(files));
+  if (tabs > (files.takes_starts ? 3 : 2))
+    fail("more than {} TABs; {}", files.takes_starts ? "three" : "two", wanted(files));
+}
 
 size_t target_tab(std::string_view line, const PairFiles& files) {
   const size_t last = line.rfind('\t');
@@ -190,7 +192,8 @@ bool PairReader::next_row(std::string& source, std::string& target) {
         "twice, a column per text",
         table.where());
   if (is_blank(source) || (is_blank(target) && !files_.takes_empty_targets))
-    fail("{}: the {} is empty", table.where(), is_blank(source) ? "source" : "target");
+    fail("{}: the {} is empty{}", table.where(), is_blank(source) ? "source" : "target",
+         is_blank(source) ? "" : empty_remedy);
   return true;
 }
 
@@ -267,6 +270,7 @@ void each_pair(PairFiles files, const std::function<void(Example&&)>& take, cons
 void fail_empty(const PairFiles& files) {
   fail("{}: is empty; {}", files.source,
        names_json_lines(files.source) ? "an object for each line is wanted"
+       : files.is_conll()             ? "a line for each token is wanted: the token and its label"
        : files.is_table()             ? "a row for each example is wanted after the first, of names"
        : files.target.empty()         ? wanted(files)
                                       : "line i of both files must be a pair");

@@ -55,6 +55,9 @@ struct PairFiles {
 // are two columns, and files.pairs is never.
 std::unique_ptr<PairTable> open_table(const PairFiles& files, int64_t maximum_line);
 
+// Error if a line of one file has too few or too many TABs for its form.
+void check_tabs(std::string_view line, const PairFiles& files);
+
 // Returns the place of the TAB before the target of a line of one file; npos without a TAB.
 size_t target_tab(std::string_view line, const PairFiles& files);
 

@@ -178,7 +178,7 @@ struct ConllReader::State {
   size_t count = 0;           // number of columns; 0 before the first token
   bool between_tabs = false;  // whether TABs separate them
   bool has_ids = false;       // whether the first column numbers words
-  int64_t line = 0;           // on which the sentence begins
+  int64_t line = 0;           // on which the sentence begins, or its first invalid line
   int64_t joined = 0;
 };
 
@@ -218,6 +218,7 @@ bool ConllReader::next(std::string& tokens, std::string& labels) {
       state_->take(columns, tokens, labels);
     } catch (const Error& error) {
       problem = error.what();
+      state_->line = state_->current.number;
     }
   }
   if (!problem.empty()) fail("{}", problem);

@@ -38,7 +38,7 @@ class ConllReader {
   // contains a space; invalid text, as in PairReader.
   bool next(std::string& tokens, std::string& labels);
 
-  int64_t line() const;        // first line of that sentence
+  int64_t line() const;        // first line of that sentence; after an Error, the invalid line
   int64_t lines_read() const;  // lines of the file
   int64_t joined() const;      // tokens so far in which blanks became _
   std::string where() const;   // "train.conll:17", the line that was read last

@@ -87,8 +87,11 @@ TEST(Pairs, NameTheLine) {
       "texts, set data.pairs = always");
   EXPECT_EQ(pairs_error("\tb\n"), "p.tsv:1: the source, before the TAB, is empty");
   EXPECT_EQ(pairs_error(" \tb\n"), "p.tsv:1: the source, before the TAB, is empty");
-  EXPECT_EQ(pairs_error("a\t\n"), "p.tsv:1: the target, after the TAB, is empty");
-  EXPECT_EQ(pairs_error("a\t\r\n"), "p.tsv:1: the target, after the TAB, is empty");
+  const std::string empty =
+      "p.tsv:1: the target, after the TAB, is empty; if targets are any number of labels, set "
+      "data.target = labels";
+  EXPECT_EQ(pairs_error("a\t\n"), empty);
+  EXPECT_EQ(pairs_error("a\t\r\n"), empty);
   EXPECT_EQ(pairs_error("a\tb\na\t\xe9\n"),
             "p.tsv:2: invalid UTF-8 at byte 3 (0xe9); save the text as UTF-8");
   EXPECT_THAT(pairs_error(std::string_view("a\0\tb\n", 5)), HasSubstr("p.tsv:1: holds a NUL byte"));
