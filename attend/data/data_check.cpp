@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/checked_rows-inl.h"
 #include "attend/data/data_format.h"
 #include "attend/data/label_target.h"
 #include "attend/data/source_key.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
+#include "attend/data/tokenised.h"
 #include "attend/text/characters.h"
-#include "attend/text/conll.h"
 #include "attend/text/fasta.h"
-#include "attend/text/lines.h"
 
 namespace attend {
 namespace {
@@ -27,127 +27,26 @@ namespace {
 constexpr size_t max_lines_shown = 5;
 constexpr size_t max_examples = 3;
 constexpr size_t max_labels = 100;
-constexpr int64_t least_lines_per_label = 10;
+constexpr int64_t least_per_label = 10;
+constexpr std::string_view usual_separators = ";,|";
+
+// Returns the message of the Error that `work` throws; empty without one.
+template <class Work>
+std::string error_of(const Work& work) {
+  try {
+    work();
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
 
 // Targets by source.
 using Sources = std::unordered_map<std::string, std::unordered_set<std::string>>;
 
-struct Row {
-  std::string source, target;
-  std::string problem;  // reason if it cannot be read
-};
-
 struct Lengths {
   int64_t line;
   int64_t source_words, source_characters, target_words, target_characters;
-};
-
-// Reads one file or two, and continues after invalid lines.
-class Rows {
- public:
-  explicit Rows(const PairFiles& files) : files_(files) {
-    if (files.is_conll())
-      sentences_.emplace(ByteReader(files.source), files.source_column, files.target_column,
-                         longest_line);
-    else if (files.is_table())
-      table_ = open_table(files, longest_line);
-    else if (is_fasta(files.source))
-      source_.emplace(text_ = read_text(files.source), files.source, longest_line);
-    else
-      source_.emplace(ByteReader(files.source), longest_line);
-    if (!files.target.empty()) target_.emplace(ByteReader(files.target), longest_line);
-  }
-
-  bool next(Row& row) {
-    row = {};
-    const bool more = sentences_ ? read_sentence(row) : table_ ? read_table(row) : read_lines(row);
-    count_ += more;
-    return more;
-  }
-
-  bool pairs() const { return sentences_ || table_ || target_ || tabs_; }
-  std::vector<std::string> columns() const {
-    return table_ ? table_->columns() : std::vector<std::string>();
-  }
-  int64_t count() const { return count_; }
-  int64_t number() const {
-    if (sentences_) return sentences_->line();
-    return table_ ? table_->line() : source_->number();
-  }
-
- private:
-  bool read_sentence(Row& row) {
-    const int64_t before = sentences_->lines_read();
-    try {
-      if (!sentences_->next(row.source, row.target)) return false;
-      normalise(row);
-    } catch (const Error& error) {
-      if (sentences_->lines_read() == before) throw;
-      row.problem = error.what();
-    }
-    return true;
-  }
-
-  bool read_table(Row& row) {
-    if (!table_->goes_on()) return false;
-    try {
-      if (!table_->next(row.source, row.target)) return false;
-    } catch (const Error& error) {
-      row.problem = error.what();
-      return true;
-    }
-    try {
-      row.source = to_nfc(row.source);
-      row.target = to_nfc(row.target);
-    } catch (const Error& error) {
-      row.problem = fmt::format("{}: {}", table_->where(), error.what());
-    }
-    return true;
-  }
-
-  bool read_lines(Row& row) {
-    const bool more = internal::next_text(*source_, row.source, row.problem);
-    if (target_ && internal::next_text(*target_, row.target, row.problem) != more)
-      fail("{}: the other file has fewer lines; line i of both files must be a pair",
-           (more ? *source_ : *target_).where());
-    if (!more || !row.problem.empty()) return more;
-    normalise(row);
-    if (!target_) split(row);
-    return true;
-  }
-
-  // Error if a text is not UTF-8. Places in texts as they are stay right.
-  void normalise(Row& row) const {
-    for (std::string* text : {&row.source, &row.target})
-      if (std::string normal = to_nfc(*text); !files_.takes_starts) *text = std::move(normal);
-  }
-
-  void split(Row& row) {
-    const auto tabs = std::count(row.source.begin(), row.source.end(), '\t');
-    if (number() == 1) tabs_ = tabs > 0 || !names_text(files_.source);
-    if (!tabs_) return;
-    if (tabs != 1 && files_.pairs == PairTexts::never) {
-      row.problem = fmt::format("{}: {} TABs; one is wanted, between source and target",
-                                source_->where(), tabs);
-      return;
-    }
-    // pair_check() reports missing and further texts of the source.
-    const size_t tab = std::min(target_tab(row.source, files_), row.source.size());
-    if (tab == row.source.size()) {
-      row.problem = fmt::format("{}: no TAB", source_->where());
-      return;
-    }
-    row.target = row.source.substr(tab + 1);
-    row.source.resize(tab);
-  }
-
-  std::optional<ConllReader> sentences_;
-  std::unique_ptr<PairTable> table_;
-  std::string text_;  // FASTA file, converted to one sequence per line
-  std::optional<internal::Lines> source_, target_;
-  PairFiles files_;
-  bool tabs_ = false;
-  int64_t count_ = 0;
 };
 
 struct Count {
@@ -196,17 +95,21 @@ class FileCheck {
         frames_(text.frames),
         check_(pair_check(text)),
         is_prose_(kind_ == nullptr && !refusing_units(text.source_units)),
+        answers_text_(text.target == TargetKind::text && !files.is_conll()),
         may_be_empty_(in_form(files, text).takes_empty_targets),
-        has_plain_fields_(!in_form(files, text).is_table() && !in_form(files, text).is_conll()) {
+        is_conll_(files.is_conll()),
+        has_plain_fields_(!files.is_table() && !is_conll_) {
     summary_.path = files.source;
     if (!files.target.empty()) empty_ = {"empty", "have an empty side", "training leaves them out"};
-    Rows rows(in_form(files, text));
+    CheckedRows rows(in_form(files, text));
     summary_.columns = rows.columns();
     text_ = text;
-    Row row;
+    CheckedRow row;
     while (rows.next(row)) add(row, rows.number(), rows.pairs());
     summary_.pairs = rows.pairs();
     summary_.lines = rows.count();
+    if (is_conll_) summary_.unit = "sentences";
+    if (is_fasta(files.source)) summary_.unit = "sequences";
     if (lengths_.empty() && malformed_.count == 0 && empty_.count == 0) fail_empty(files);
   }
 
@@ -219,6 +122,9 @@ class FileCheck {
       find_labels();
     }
     for (const auto& [source, targets] : sources_) summary_.several_targets += targets.size() > 1;
+    if (!answers_text_ || kind_ != nullptr || !summary_.labels.empty()) unchanged_.count = 0;
+    if (lacks_target_ && answers_text_)
+      empty_.remedy += "; if targets are any number of labels, set data.target=labels";
     // Texts may name a file, too.
     if (names_files() || 2 * media_ > lengths_.size())
       look_at_media();
@@ -228,7 +134,14 @@ class FileCheck {
          {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_, &header_, &quoted_,
           &json_, &unreadable_, &other_form_, &coloured_, &transparent_})
       if (odd->count > 0) summary_.odd.push_back(std::move(*odd));
+    look_at_separators();
     return std::move(summary_);
+  }
+
+  // Why training cannot learn from this file; empty if it can. Call before finish().
+  std::string fault() const {
+    if (!summary_.pairs || lengths_.empty()) return "";
+    return error_of([&] { check_learnable(targets_, text_, summary_.path); });
   }
 
   // Targets by key of the source.
@@ -264,33 +177,26 @@ class FileCheck {
   }
 
   // Returns why training rejects the row.
-  std::string refusal_of(const Row& row) {
-    if (!check_) return "";
-    try {
-      check_(row.source, row.target);
-      return "";
-    } catch (const Error& error) {
-      return error.what();
-    }
+  std::string refusal_of(const CheckedRow& row) {
+    return check_ ? error_of([&] { check_(row.source, row.target); }) : "";
   }
 
-  void add(const Row& row, int64_t line, bool pairs) {
+  void add(const CheckedRow& row, int64_t line, bool pairs) {
     if (!row.problem.empty()) return tell_malformed(line, row.problem);
     const Count source = count(row.source), target = count(row.target);
     if (source.words == 0 && !pairs) return;  // texts may have blank lines
     if (!pairs && row.source.starts_with('{') && nlohmann::json::accept(row.source))
       tell(json_, line);
-    if (source.words == 0 || (target.words == 0 && pairs && !may_be_empty_))
+    if (source.words == 0 || (target.words == 0 && pairs && !may_be_empty_)) {
+      lacks_target_ |= source.words > 0;
       return tell(empty_, line);
+    }
     if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
       return tell_malformed(line, fmt::format("{}:{}: {}", summary_.path, line, refusal));
     lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
     const auto here = sources_.try_emplace(key_of(row.source)).first;
     if (!here->second.insert(row.target).second) ++summary_.repeated;
-    for (const std::string& label : labels_of(row.target)) {
-      if (pairs && targets_.size() <= max_labels) ++targets_[label];
-      if (line == 1) first_target_ = label;
-    }
+    if (pairs) add_target(row.target, line);
     if (pairs) {
       named_.push_back({line, &here->first, kind_of(row.source)});
       media_ += named_.back().kind == nullptr ? 0 : 1;
@@ -302,8 +208,22 @@ class FileCheck {
     if (has_plain_fields_ && (is_quoted(row.source) || is_quoted(row.target))) tell(quoted_, line);
   }
 
+  void add_target(const std::string& target, int64_t line) {
+    const std::vector<std::string> labels = labels_of(target);
+    for (const std::string& label : labels) {
+      // The deviation is computed from all numbers.
+      if (targets_.size() <= max_labels || text_.wants_numbers()) ++targets_[label];
+      if (line == 1 && !is_conll_) first_target_ = label;
+    }
+    if (!text_.wants_labels()) return;
+    is_separated_ |= labels.size() > 1;
+    for (size_t i = 0; i < usual_separators.size(); ++i)
+      if (target.find(usual_separators[i]) != std::string::npos) tell(separators_[i], line);
+  }
+
   // As training reads them.
   std::vector<std::string> labels_of(const std::string& target) const {
+    if (is_conll_) return split_units(target, Units::space);
     if (text_.wants_labels()) return split_labels(target, text_.label_separator);
     return {join_units(split_units(target, Units::line), Units::line)};
   }
@@ -315,13 +235,30 @@ class FileCheck {
   }
 
   void find_labels() {
-    const auto count = static_cast<int64_t>(targets_.size());
-    if (targets_.size() > max_labels || count * least_lines_per_label > summary_.lines) return;
+    if (!answers_text_ && !is_conll_ && !text_.wants_labels()) return;
+    if (targets_.size() > max_labels) return;
+    int64_t all = 0;
+    for (const auto& [label, count] : targets_) all += count;
+    if (std::ssize(targets_) * least_per_label > all) return;
     if (first_target_ && is_header(*first_target_, targets_)) tell(header_, 1);
     summary_.labels.assign(targets_.begin(), targets_.end());
     std::sort(summary_.labels.begin(), summary_.labels.end(), [](const auto& a, const auto& b) {
       return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
     });
+  }
+
+  // Names a separator of many targets, if none has the separator of labels.
+  void look_at_separators() {
+    for (size_t i = 0; i < separators_.size() && !is_separated_; ++i) {
+      OddLines& odd = separators_[i];
+      if (odd.count == 0 || 10 * odd.count < std::ssize(lengths_)) continue;
+      odd.kind = "separator";
+      odd.meaning = fmt::format("have {} in their target, and no target has data.label_separator",
+                                in_quotes(usual_separators.substr(i, 1)));
+      odd.remedy = fmt::format("if it is between labels, set data.label_separator='{}'",
+                               usual_separators[i]);
+      summary_.odd.push_back(std::move(odd));
+    }
   }
 
   // Reads each image or sound. Training needs one size or rate for all.
@@ -368,7 +305,7 @@ class FileCheck {
       if (far(row.source_characters, summary_.source.characters) ||
           far(row.target_characters, summary_.target.characters))
         tell(long_, row.line);
-      if (!summary_.pairs || !summary_.labels.empty()) continue;
+      if (!summary_.pairs || !answers_text_ || !summary_.labels.empty()) continue;
       const auto expected = ratio * static_cast<double>(row.source_words);
       const auto found = static_cast<double>(row.target_words);
       // A difference of five words is normal.
@@ -379,17 +316,22 @@ class FileCheck {
   const SourceKind* kind_;  // kind used by training; null: texts, or determined by the names
   FrameConfig frames_;
   PairCheck check_;
-  bool is_prose_;          // sources are free text
-  bool may_be_empty_;      // targets
+  bool is_prose_;      // sources are free text
+  bool answers_text_;  // or a label
+  bool may_be_empty_;  // targets
+  bool is_conll_;
   bool has_plain_fields_;  // quotes are text
   FileSummary summary_;
   TextConfig text_;
   std::vector<Lengths> lengths_;
   Sources sources_;
-  std::unordered_map<std::string, int64_t> targets_;  // at most max_labels + 1
+  std::unordered_map<std::string, int64_t> targets_;  // at most max_labels + 1, or all numbers
   std::optional<std::string> first_target_;           // target of line 1
-  std::vector<NamedFile> named_;                      // only of pairs
-  size_t media_ = 0;                                  // number of named_ with a kind
+  bool lacks_target_ = false;                         // an empty side is a target
+  bool is_separated_ = false;                         // a target has several labels
+  std::array<OddLines, usual_separators.size()> separators_;  // targets with each
+  std::vector<NamedFile> named_;                              // only of pairs
+  size_t media_ = 0;                                          // number of named_ with a kind
   OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there",
                       true};
   OddLines empty_{"empty", "have an empty side", "remove them: training stops there", true};
@@ -422,14 +364,17 @@ class FileCheck {
 Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummary& first_summary,
                 const FileSummary& summary, const PairFiles& files) {
   Overlap overlap{.path = summary.path};
-  Rows rows(files);
-  Row row;
+  CheckedRows rows(files);
+  CheckedRow row;
   while (rows.next(row)) {
     const auto found = first.sources().find(first.key_of(row.source));
     if (!row.problem.empty() || found == first.sources().end()) continue;
     ++overlap.sources;
     overlap.pairs += found->second.contains(row.target);
-    if (overlap.examples.size() < max_examples) overlap.examples.push_back(row.source);
+    std::vector<std::string>& examples = overlap.examples;
+    if (examples.size() < max_examples &&
+        std::find(examples.begin(), examples.end(), row.source) == examples.end())
+      examples.push_back(row.source);
   }
   if (first_summary.labels.empty()) return overlap;
   for (const auto& [label, count] : other.targets())
@@ -438,13 +383,29 @@ Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummar
   return overlap;
 }
 
+// Why training cannot learn from such data; empty if it can.
+std::string learning_fault(const SplitData& data, const std::string& path, const TextConfig& text) {
+  const DataFormatRow& row = text.format_row();
+  if (data.train.empty()) return std::string(row.no_train);
+  if (data.valid.empty()) return std::string(row.no_valid);
+  return error_of([&] {
+    const TextCodec codec = make_codecs(text).target;
+    WordCounts targets;
+    for (const Example& example : data.train)
+      for (const std::string& token : codec.split(example.targets[0])) ++targets[token];
+    check_learnable(targets, text, path);
+  });
+}
+
 }  // namespace
 
 DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& text) {
   if (files.empty()) fail("[check_data] no files; give at least one");
   DataSummary summary;
   FileCheck first(files[0], text);
+  const std::string fault = first.fault();
   summary.files.push_back(first.finish());
+  summary.files[0].fault = fault;
   for (size_t i = 1; i < files.size(); ++i) {
     FileCheck other(files[i], text);
     summary.files.push_back(other.finish());
@@ -463,7 +424,9 @@ FormatSummary check_format(const std::string& path, const TextConfig& text) {
     if (remarks.size() == max_remarks) remarks.erase(remarks.begin() + max_remarks / 2);
     remarks.push_back(remark);
   };
-  summary.counts = row.counts(row.read(path, text, tell, &summary.malformed));
+  const SplitData data = row.read(path, text, tell, &summary.malformed);
+  summary.counts = row.counts(data);
+  summary.fault = learning_fault(data, path, text);
   return summary;
 }
 

@@ -22,8 +22,9 @@ struct SideSummary {
 
 // Suspicious lines of one kind.
 struct OddLines {
-  // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header", "quoted"; for
-  // sources that name images or sounds also "unreadable", "other_form", "coloured", "transparent".
+  // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header", "quoted", "json";
+  // for several labels also "separator"; for sources that name images or sounds also "unreadable",
+  // "other_form", "coloured", "transparent".
   std::string kind;
   std::string meaning;  // description of such lines
   std::string remedy;
@@ -37,13 +38,18 @@ struct FileSummary {
   std::string path;
   bool pairs = false;                     // false: plain text without targets
   std::vector<std::string> columns = {};  // names in a table, for sources and targets
+  const char* unit = "lines";             // name of what `lines` counts
   int64_t lines = 0;                      // rows of a table; for files in columns, sentences
   int64_t media = 0;                      // images or sounds read that sources name
   int64_t repeated = 0;         // repeated lines, including other spellings of the same molecule
   int64_t several_targets = 0;  // sources with more than one target
   SideSummary source, target;
-  std::vector<OddLines> odd;                            // kinds with at least one line
-  std::vector<std::pair<std::string, int64_t>> labels;  // empty if targets are texts; by count
+  std::vector<OddLines> odd;  // kinds with at least one line
+  // Labels and their counts, the most frequent first. A file in columns has a label per token.
+  // Empty if targets are texts.
+  std::vector<std::pair<std::string, int64_t>> labels;
+  // Why training with all lines would stop, as if all targets are equal. Only of the first file.
+  std::string fault = {};
 };
 
 // Overlap of a file with the first file.
@@ -61,7 +67,7 @@ struct DataSummary {
 };
 
 // Examines files of pairs or of plain text (no TAB in the first line). Targets count as labels if
-// there are at most 100 of them, with ten lines each on average. Unreadable lines count as
+// there are at most 100 of them, which occur ten times each on average. Unreadable lines count as
 // malformed; CSV is not read beyond unpaired quotes. Named images and sounds are read if most
 // sources look like such names, or if the source units of `text` are names. Lines that training
 // with `text` would reject, such as invalid molecules or numbers, are malformed. Errors: a file
@@ -76,6 +82,7 @@ struct FormatSummary {
   // A remark names an unreadable line or the lines that are left out. Only the first and the last
   // of many remarks are kept.
   std::vector<std::string> remarks = {};
+  std::string fault = {};  // why training would stop otherwise
 };
 
 // Examines such data in the format text.format. Error if it cannot be read at all.

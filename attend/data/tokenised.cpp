@@ -5,6 +5,19 @@
 #include "attend/base/error.h"
 
 namespace attend {
+namespace {
+
+template <class First>
+void check_tokens(size_t count, const std::string& name, const First& first) {
+  if (count == 0) fail("{}: holds no targets to learn from", name);
+  if (count == 1)
+    fail(
+        "{}: every target is made of the one token {}; at least two are needed to learn from "
+        "(are --target-units right?)",
+        name, in_quotes(first()));
+}
+
+}  // namespace
 
 void TokenisedTexts::add(const std::vector<std::string>& tokens) {
   for (const std::string& token : tokens) {
@@ -56,12 +69,16 @@ TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCod
 }
 
 void check_targets(const TokenisedTexts& targets, const std::string& name) {
-  if (targets.tokens().empty()) fail("{}: holds no targets to learn from", name);
-  if (targets.tokens().size() == 1)
-    fail(
-        "{}: every target is made of the one token {}; at least two are needed to learn from "
-        "(are --target-units right?)",
-        name, in_quotes(targets.tokens()[0]));
+  check_tokens(targets.tokens().size(), name, [&] { return targets.tokens()[0]; });
+}
+
+void check_learnable(const WordCounts& targets, const TextConfig& text, const std::string& name) {
+  // Passages differ even if answers are equal.
+  if (text.wants_spans() || text.target == TargetKind::probability) return;
+  if (text.wants_numbers())
+    scale_of(targets);
+  else
+    check_tokens(targets.size(), name, [&] { return targets.begin()->first; });
 }
 
 }  // namespace attend

@@ -50,4 +50,7 @@ TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCod
 // single distinct token. `name` is the file's name, for the message.
 void check_targets(const TokenisedTexts& targets, const std::string& name);
 
+// Error if training with `text` can learn nothing from targets with these tokens, or these numbers.
+void check_learnable(const WordCounts& targets, const TextConfig& text, const std::string& name);
+
 }  // namespace attend

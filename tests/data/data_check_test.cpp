@@ -16,6 +16,7 @@ using test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 
 class DataCheck : public testing::Test {
@@ -70,7 +71,7 @@ TEST_F(DataCheck, PointsOutOddLines) {
               ElementsAre(Pair("malformed", ElementsAre(21, 22)), Pair("empty", ElementsAre(23)),
                           Pair("long", ElementsAre(27)), Pair("uneven", ElementsAre(26)),
                           Pair("no_letters", ElementsAre(25)), Pair("unchanged", ElementsAre(24))));
-  EXPECT_THAT(file.odd[0].example, HasSubstr(":21: 0 TABs; one is wanted"));
+  EXPECT_THAT(file.odd[0].example, HasSubstr(":21: no TAB; each line is a source, a TAB"));
   EXPECT_EQ(file.odd[0].count, 2);
 }
 
@@ -95,7 +96,7 @@ TEST_F(DataCheck, TakesAFileNamedTsvForPairs) {
   EXPECT_TRUE(file.pairs);
   ASSERT_EQ(file.odd.size(), 1u);
   EXPECT_THAT(file.odd[0].lines, ElementsAre(1));
-  EXPECT_THAT(file.odd[0].example, HasSubstr("t.tsv:1: 0 TABs"));
+  EXPECT_THAT(file.odd[0].example, HasSubstr("t.tsv:1: no TAB"));
 }
 
 TEST_F(DataCheck, CountsLabels) {
@@ -242,6 +243,131 @@ TEST_F(DataCheck, NamesImagesWithTransparentPixels) {
   ASSERT_EQ(file.odd.size(), 1u);
   EXPECT_EQ(file.odd[0].kind, "transparent");
   EXPECT_THAT(file.odd[0].lines, ElementsAre(2));
+}
+
+// A file without bad lines, from which training can learn nothing.
+TEST_F(DataCheck, SaysWhyNothingCanBeLearned) {
+  TextConfig text;
+  const auto fault = [&](const char* lines) {
+    return check_data({{folder.write("t.tsv", lines)}}, text).files[0].fault;
+  };
+  EXPECT_THAT(fault("a b\tgood\nc d\tgood\n"),
+              HasSubstr("t.tsv: every target is made of the one token 'good'"));
+  EXPECT_EQ(fault("a b\tgood\nc d\tbad\n"), "");
+  EXPECT_EQ(fault("no TAB\n"), "") << "the line is reported";
+  text.target = TargetKind::labels;
+  EXPECT_THAT(fault("a b\t\nc d\t\n"), HasSubstr("t.tsv: holds no targets to learn from"));
+  EXPECT_THAT(fault("a b\tred\nc d\t\n"), HasSubstr("the one token 'red'"));
+  EXPECT_EQ(fault("a b\tred|blue\nc d\t\n"), "");
+  text.target = TargetKind::number;
+  EXPECT_THAT(fault("a\t5\nb\t5.0\n"), HasSubstr("the number 5, so the deviation is 0"));
+  EXPECT_EQ(fault("a\t5\nb\t6\n"), "");
+  text.target = TargetKind::probability;
+  EXPECT_EQ(fault("a\t1\nb\t1\n"), "");
+  text.target = TargetKind::span;
+  text.pairs = PairTexts::always;
+  EXPECT_EQ(fault("which?\tRed won.\tRed\nwhat?\tRed won.\tRed\n"), "");
+  text = {};
+  const std::string train = folder.write("train.tsv", "a\tx\nb\ty\n");
+  const DataSummary both = check_data({{train}, {folder.write("test.tsv", "c\tx\n")}});
+  EXPECT_EQ(both.files[1].fault, "") << "only training needs two";
+}
+
+TEST_F(DataCheck, SaysWhichPartIsEmptyOrOfOneClass) {
+  TextConfig text;
+  const auto fault = [&](const std::string& path) { return check_format(path, text).fault; };
+  text.format = DataFormat::graph;
+  text.target_units = "line";
+  folder.write("edges.tsv", "a b\n");
+  const auto nodes = [&](const char* lines) {
+    folder.write("nodes.tsv", lines);
+    return fault(folder.path());
+  };
+  EXPECT_THAT(nodes("a\ttrain\tx\nb\ttrain\ty\n"), HasSubstr("no node has split valid"));
+  EXPECT_THAT(nodes("a\tvalid\tx\nb\tvalid\ty\n"), HasSubstr("no node has split train"));
+  EXPECT_THAT(nodes("a\ttrain\tx y\nb\tvalid\tz\n"), HasSubstr("the one token 'x y'"));
+  EXPECT_EQ(nodes("a\ttrain\tx\nb\ttrain\ty\nc\tvalid\tx\n"), "");
+  text.target = TargetKind::number;
+  EXPECT_THAT(nodes("a\ttrain\t5\nb\tvalid\t6\n"), HasSubstr("the deviation is 0"));
+  text = {};
+  text.format = DataFormat::interactions;
+  EXPECT_THAT(fault(folder.write("two", "u a\nu b\n")), HasSubstr("no user has three items"));
+  EXPECT_THAT(fault(folder.write("one", "u a\nu b\nu c\n")), HasSubstr("the one token 'a'"));
+  EXPECT_EQ(fault(folder.write("more", "u a\nu b\nu c\nu d\n")), "");
+}
+
+TEST_F(DataCheck, ReadsLabelsPerToken) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "Ann B-PER\nlives O\n\n";
+  text += "Bob B-PRE\nlives O\n\nO O\n";
+  const std::vector<PairFiles> files = {{folder.write("a.conll", text)},
+                                        {folder.write("b.conll",
+                                                      "Ann X\nlives O\n\nAnn B-PER\n"
+                                                      "lives O\n\nBob O\nran\n")}};
+  const DataSummary summary = check_data(files);
+  const FileSummary& file = summary.files[0];
+  EXPECT_STREQ(file.unit, "sentences");
+  EXPECT_EQ(file.lines, 22);
+  EXPECT_THAT(file.labels, ElementsAre(Pair("O", 22), Pair("B-PER", 20), Pair("B-PRE", 1)));
+  EXPECT_THAT(file.odd, IsEmpty());
+  const Overlap& overlap = summary.overlaps[0];
+  EXPECT_THAT(overlap.examples, ElementsAre("Ann lives")) << "once";
+  EXPECT_THAT(overlap.new_labels, ElementsAre("X"));
+  const OddLines& odd = summary.files[1].odd.at(0);
+  EXPECT_THAT(odd.lines, ElementsAre(8)) << "as the message";
+  EXPECT_THAT(odd.example, HasSubstr("b.conll:8: has one column"));
+  const std::string same = folder.write("c.conll", "a O\nb O\n\nc O\n");
+  EXPECT_THAT(check_data({{same}}).files[0].fault, HasSubstr("the one token 'O'"));
+}
+
+TEST_F(DataCheck, FindsAnotherSeparatorOfLabels) {
+  TextConfig text;
+  text.target = TargetKind::labels;
+  const auto found = [&](const char* lines) {
+    const DataSummary summary = check_data({{folder.write("t.tsv", lines)}}, text);
+    std::string remedies;
+    for (const OddLines& odd : summary.files[0].odd) remedies += odd.kind + " " + odd.remedy;
+    return remedies;
+  };
+  EXPECT_EQ(found("a b\tred; blue\nc d\tblue\ne f\tred; blue\n"),
+            "separator if it is between labels, set data.label_separator=';'");
+  EXPECT_THAT(found("a b\tred,blue\nc d\tblue\n"), HasSubstr("data.label_separator=','"));
+  EXPECT_EQ(found("a b\tred|blue, dark\nc d\tblue, dark\n"), "");
+  text.label_separator = ";";
+  EXPECT_THAT(found("a b\tred|blue\nc d\tblue\n"), HasSubstr("data.label_separator='|'"));
+  std::string rare = "a b\tred|blue\n";
+  for (int i = 0; i < 10; ++i) rare += fmt::format("a {}\tred\nb {}\tblue\n", i, i);
+  EXPECT_EQ(found(rare.c_str()), "");
+}
+
+TEST_F(DataCheck, ComparesSidesOnlyIfBothAreTexts) {
+  std::string sets, labels;
+  for (int i = 0; i < 20; ++i) {
+    sets += fmt::format("{}\t{}\n", i, i);
+    labels += fmt::format("{}\t{}\n", i % 2 == 0 ? "good" : "bad", i % 2 == 0 ? "good" : "bad");
+  }
+  std::string prose = "a";
+  for (int i = 0; i < 25; ++i) prose += " a";
+  const std::string path = folder.write("t.tsv", sets);
+  EXPECT_EQ(check_data({{path}}).files[0].odd.at(0).kind, "unchanged");
+  TextConfig text;
+  text.source_units = "set";
+  EXPECT_THAT(check_data({{path}}, text).files[0].odd, IsEmpty());
+  text = {};
+  text.target = TargetKind::number;
+  EXPECT_THAT(check_data({{path}}, text).files[0].odd, IsEmpty());
+  const std::string uneven = folder.write("u.tsv", sets + prose + "\t3\n");
+  EXPECT_THAT(check_data({{uneven}}, text).files[0].odd, IsEmpty());
+  EXPECT_THAT(check_data({{uneven}}, text).files[0].labels, IsEmpty()) << "numbers";
+  EXPECT_THAT(check(labels).odd, IsEmpty());
+}
+
+TEST_F(DataCheck, NamesTheSettingThatReadsTheLines) {
+  EXPECT_THAT(check("a\tb\tyes\nc\td\tno\n").odd.at(0).example,
+              HasSubstr("if sources are two texts, set data.pairs = always"));
+  EXPECT_THAT(check("a b\tx\nc\t\nd\ty\n").odd.at(0).remedy,
+              HasSubstr("if targets are any number of labels, set data.target=labels"));
+  EXPECT_THAT(check("a b\tx\n\tz\nd\ty\n").odd.at(0).remedy, Not(HasSubstr("labels")));
 }
 
 TEST_F(DataCheck, MoleculesNeedFewLetters) {
