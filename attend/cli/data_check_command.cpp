@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "attend/data/data_check.h"
 #include "attend/data/data_format.h"
 #include "attend/files/json_line.h"
+#include "attend/models/model_config.h"
 #include "attend/text/fasta.h"
 
 namespace attend {
@@ -43,6 +45,7 @@ ordered_json as_json(const FileSummary& file) {
                          {"repeated", file.repeated},
                          {"source", as_json(file.source)}};
   if (!file.columns.empty()) result["columns"] = file.columns;
+  if (!file.fault.empty()) result["fault"] = file.fault;
   if (file.pairs) {
     result["several_targets"] = file.several_targets;
     result["target"] = as_json(file.target);
@@ -61,6 +64,7 @@ ordered_json as_json(const FormatSummary& file) {
   ordered_json result = {{"path", file.path}};
   for (const auto& [name, count] : file.counts) result[name] = count;
   result["malformed"] = file.malformed;
+  if (!file.fault.empty()) result["fault"] = file.fault;
   result["remarks"] = file.remarks;
   return result;
 }
@@ -84,11 +88,15 @@ void print_lengths(std::string_view name, const LengthSummary& lengths) {
   fmt::print("\n");
 }
 
+void print_fault(const std::string& fault) {
+  if (!fault.empty()) fmt::print("  training stops: {}\n", fault);
+}
+
 void print_file(const FileSummary& file) {
   fmt::print(
       "{}\n"
-      "  {} lines, {} of them repeated{}\n",
-      file.path, file.lines, file.repeated,
+      "  {} {}, {} of them repeated{}\n",
+      file.path, file.lines, file.unit, file.repeated,
       file.pairs ? fmt::format("; {} sources with several targets", file.several_targets) : "");
   if (!file.pairs && !is_fasta(file.path))
     fmt::print("  read as texts, as its first line has no TAB\n");
@@ -105,10 +113,12 @@ void print_file(const FileSummary& file) {
   }
   for (const auto& [label, count] : file.labels) fmt::print("  label {}: {}\n", label, count);
   for (const OddLines& odd : file.odd) {
-    fmt::print("  {} lines {} ({}{}): {}\n", odd.count, odd.meaning, fmt::join(odd.lines, ", "),
+    fmt::print("  {} {} {} ({}{}): {}\n", odd.count, file.unit, odd.meaning,
+               fmt::join(odd.lines, ", "),
                odd.count > static_cast<int64_t>(odd.lines.size()) ? ", .." : "", odd.remedy);
     if (!odd.example.empty()) fmt::print("    {}\n", odd.example);
   }
+  print_fault(file.fault);
   fmt::print("\n");
 }
 
@@ -121,6 +131,7 @@ void print_format(const FormatSummary& file) {
   if (file.malformed > 0)
     fmt::print("  {:<28}{:>9}\n", "lines that cannot be read", file.malformed);
   for (const std::string& remark : file.remarks) fmt::print("    {}\n", remark);
+  print_fault(file.fault);
   fmt::print("\n");
 }
 
@@ -154,13 +165,41 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Returns the settings for reading the data: from --set, or from the format of the file in the
-// folder.
-TextConfig text_of(const CheckOptions& options, const std::string& path) {
-  for (const std::string& assignment : options.assignments)
-    if (!assigned_key(assignment).starts_with("data."))
+// Returns the defaults of model.type, if --set names it. Error on other keys than data.*.
+std::optional<TextConfig> named_defaults(const CheckOptions& options) {
+  std::optional<TextConfig> text;
+  ModelConfig model;
+  const Setting type = model.type_setting();
+  for (const std::string& assignment : options.assignments) {
+    if (assigned_key(assignment) == type.key) {
+      assign({type}, assignment);
+      text = model.row().text;
+    } else if (!assigned_key(assignment).starts_with("data.")) {
       fail("--set {}: does not change how data are read; leave it out", assignment);
-  TextConfig text;
+    }
+  }
+  return text;
+}
+
+// Sets the defaults of the only type that reads such a format or answers with such targets.
+void take_only_defaults(TextConfig& text) {
+  for (const ModelType* type : model_types()) {
+    const TextConfig& own = type->text;
+    if (text.format_row().is_split() ? own.format != text.format
+                                     : own.target != text.target || own.target == TargetKind::text)
+      continue;
+    const TargetKind target = text.target;
+    text = own;
+    text.target = target;
+    return;
+  }
+}
+
+// Returns the settings for reading the data: from --set, the defaults of the type, and the format
+// of the file in the folder.
+TextConfig text_of(const CheckOptions& options, const std::string& path) {
+  const std::optional<TextConfig> defaults = named_defaults(options);
+  TextConfig text = defaults.value_or(TextConfig());
   for (const DataFormatRow& row : data_formats())
     if (row.is_folder() && std::filesystem::is_directory(path) &&
         std::filesystem::exists(std::filesystem::path(path) / row.examples_file))
@@ -171,6 +210,7 @@ TextConfig text_of(const CheckOptions& options, const std::string& path) {
   for (const std::string& assignment : options.assignments)
     for (const Setting& setting : leading)
       if (assigned_key(assignment) == setting.key) assign({setting}, assignment);
+  if (!defaults) take_only_defaults(text);
   Settings known = leading;
   if (text.wants_labels()) known.push_back(text.label_separator_setting());
   if (text.format_row().is_split())
@@ -179,7 +219,8 @@ TextConfig text_of(const CheckOptions& options, const std::string& path) {
     append(known, text.frames.settings());
   else
     known.push_back(text.pairs_setting());
-  for (const std::string& assignment : options.assignments) assign(known, assignment);
+  for (const std::string& assignment : options.assignments)
+    if (assigned_key(assignment).starts_with("data.")) assign(known, assignment);
   return text;
 }
 
@@ -201,8 +242,9 @@ void run_check(const CheckOptions& options) {
       files.push_back({path, options.targets.empty() ? "" : options.targets[i],
                        options.source_column, options.target_column});
   }
-  bool stops = std::any_of(others.begin(), others.end(),
-                           [](const FormatSummary& file) { return file.malformed > 0; });
+  bool stops = std::any_of(others.begin(), others.end(), [](const FormatSummary& file) {
+    return file.malformed > 0 || !file.fault.empty();
+  });
   const DataSummary summary = files.empty() ? DataSummary() : check_data(files, pair_config);
   if (options.json) {
     ordered_json report = as_json(summary);
@@ -215,8 +257,9 @@ void run_check(const CheckOptions& options) {
       print_overlap(summary.files[0].path, summary.overlaps[i], summary.files[i + 1]);
   }
   for (const FileSummary& file : summary.files)
-    stops |= std::any_of(file.odd.begin(), file.odd.end(),
-                         [](const OddLines& odd) { return odd.stops_training; });
+    stops |=
+        !file.fault.empty() || std::any_of(file.odd.begin(), file.odd.end(),
+                                           [](const OddLines& odd) { return odd.stops_training; });
   if (stops) throw CLI::RuntimeError(1);
 }
 
@@ -239,9 +282,9 @@ void add_data_check_command(CLI::App& data) {
                       "files of targets, if the other files hold only sources");
   add_column_options(*command, options->source_column, options->target_column);
   command->add_option("--set", options->assignments,
-                      "KEY=VALUE: data.format; for pairs data.source_units, data.target, "
-                      "data.label_separator and the settings of images, sounds and sets; for other "
-                      "formats all their data.*");
+                      "KEY=VALUE: model.type, for its defaults of data.*; data.format; for pairs "
+                      "data.source_units, data.target, data.label_separator, data.pairs and the "
+                      "settings of images, sounds and sets; for other formats all their data.*");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Examples:\n"
@@ -251,17 +294,26 @@ void add_data_check_command(CLI::App& data) {
       "  attend data check cora    # nodes.tsv and edges.tsv\n"
       "  attend data check shop.csv --set data.format=interactions\n"
       "  attend data check molecules.tsv --set data.source_units=smiles\n"
+      "  attend data check topics.csv --set data.target=labels\n"
+      "  attend data check facts.tsv --set model.type=reader\n"
       "If most sources name images or sounds, or data.source_units says so, these files are\n"
       "read too.\n"
-      "The exit code is 1 if training would stop at a line.\n"
-      "Molecules, sets and numeric targets are checked only if --set names them.\n"
+      "The exit code is 1 if training would stop at a line, or could learn nothing, as from one\n"
+      "class. Some data are checked only if --set names a setting of the training:\n"
+      "  molecules               data.source_units=smiles, or molecule\n"
+      "  sets                    model.type=set\n"
+      "  numbers                 data.target=number, or probability\n"
+      "  several labels          data.target=labels\n"
+      "  pairs of texts          data.pairs=always\n"
+      "  questions and passages  model.type=reader\n"
       "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source:\n"
       "{words, characters: {median, percent_90, percent_99, longest, longest_line}}, odd:\n"
-      "[{kind, count, lines}]}]; for pairs also several_targets and target, for tables columns,\n"
-      "for labels labels: {label: lines}; overlaps with the first file: [{path, sources, pairs,\n"
+      "[{kind, count, lines}], fault (if training would stop at no single line)}]; for pairs also\n"
+      "several_targets and target, for tables columns, for labels labels: {label: lines}, or of\n"
+      ".conll files {label: tokens}; overlaps with the first file: [{path, sources, pairs,\n"
       "examples, new_labels}].\n"
       "For graphs and interactions: files: [{path, counts of each kind, malformed (lines that\n"
-      "cannot be read), remarks}].");
+      "cannot be read), fault, remarks}].");
   command->callback([options] { run_check(*options); });
 }
 

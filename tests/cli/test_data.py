@@ -116,10 +116,10 @@ class Data(program.Case):
         told = json.loads(self.succeed("data", "check", ".", "--json").stdout)
         self.assertEqual([file["lines"] for file in told["files"]], [2, 1])
         self.assertEqual(told["overlaps"][0]["pairs"], 1)
-        self.write("t.csv", 'id,"text",stars\n1,"so, so",3\n')
+        self.write("t.csv", 'id,"text",stars\n1,"so, so",3\n2,good,4\n')
         columns = ["--source-column", "text", "--target-column", "stars"]
         page = self.succeed("data", "check", "t.csv", *columns).stdout
-        self.assertIn("1 lines", page)
+        self.assertIn("2 lines", page)
         self.assertIn("the columns 'text' and 'stars'", page)
         self.write("t.jsonl", '{"text": "so", "stars": 3}\n\n{"text": null, "stars": 4}\n')
         told = self.found_faults("t.jsonl", *columns)
@@ -147,7 +147,7 @@ class Data(program.Case):
         told = json.loads(self.found_faults("cora", "--json"))["files"][0]
         self.assertEqual([told[key] for key in ("nodes", "nodes_to_learn_from", "malformed")],
                          [3, 1, 2])
-        self.write("shop.csv", "who,item\nu,a\nu,b\nu,c\nv,a\n")
+        self.write("shop.csv", "who,item\nu,a\nu,b\nu,c\nu,a\nv,a\n")
         shop = ["--set", "data.format=interactions", "--set", "data.user_column=who"]
         told = json.loads(self.succeed("data", "check", "shop.csv", *shop, "--json").stdout)
         self.assertEqual(told["files"][0]["items"], 3)
@@ -157,6 +157,43 @@ class Data(program.Case):
         self.assertEqual(told["files"][0]["malformed"], 100)
         self.assertEqual(len(told["files"][0]["remarks"]), 20)
         self.refuse("data", "check", "many.tsv", "--set", "data.bpe=codes", names=["data.bpe"])
+
+    def test_check_finds_that_nothing_can_be_learned(self):
+        """Data without a bad line at which training stops."""
+        (self.folder / "graph").mkdir()
+        self.write("graph/nodes.tsv", "a\ttrain\tx\nb\ttrain\ty\n")
+        self.write("graph/edges.tsv", "a b\n")
+        self.write("class.tsv", "a b\tgood\nc d\tgood\n")
+        self.write("number.tsv", "a b\t5\nc d\t5\n")
+        for data, training, told in (
+                ("class.tsv", ["model.type=classifier"], "made of the one token 'good'"),
+                ("number.tsv", ["model.type=classifier", "data.target=number"], "the deviation is 0"),
+                ("graph", ["model.type=graph"], "no node has split valid")):
+            sets = [part for each in training for part in ("--set", each)]
+            self.assertIn("training stops: ", self.found_faults(data, *sets))
+            self.assertIn(told, json.loads(self.found_faults(data, *sets, "--json"))["files"][0]["fault"])
+            self.refuse("train", "--data", data, "--out", "model", *sets, names=[told])
+
+    def test_check_takes_the_defaults_of_a_type(self):
+        sentences = [f"who won?\tRed {i} won.\tRed" for i in range(3)]
+        self.write("facts.tsv", "\n".join(sentences + ["what?\tIt rained.\t", "who?\tIt rained.\tIt\t0"]) + "\n")
+        for given in ("model.type=reader", "data.target=span"):
+            page = self.succeed("data", "check", "facts.tsv", "--set", given).stdout
+            self.assertNotIn("have ", page)
+        self.write("sets.tsv", "1 2\ta\n1,2 3\tb\n")
+        self.assertIn("1 lines cannot be read (2)", self.found_faults("sets.tsv", "--set", "model.type=set"))
+        self.write("shop.tsv", "u a\nu b\nu c\nu d\n")
+        told = self.succeed("data", "check", "shop.tsv", "--set", "model.type=recommender", "--json").stdout
+        self.assertEqual(json.loads(told)["files"][0]["items"], 4)
+        self.refuse("data", "check", "sets.tsv", "--set", "model.type=net", names=["model.type"])
+        self.refuse("data", "check", "sets.tsv", "--set", "model.depth=3", names=["does not change how data are read"])
+
+    def test_check_counts_sentences_and_their_labels(self):
+        self.write("t.conll", "Ann B-PER\nlives O\n\n" * 20 + "Bob B-PRE\nran\n")
+        page = self.found_faults("t.conll")
+        for part in ("21 sentences, 19 of them repeated", "label B-PER: 20",
+                     "1 sentences cannot be read (62)", "t.conll:62: "):
+            self.assertIn(part, page)
 
     def test_tokens(self):
         text = "Don't stop (ever)!\n\nnaïve 3.5\n"
