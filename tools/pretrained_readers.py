@@ -66,13 +66,16 @@ def found_spans(model, tokenizer, question, passage, no_answer=False):
         firsts, lasts, sides = logs_of(model, tokenizer, batch, row)
         none = min(none, firsts[0] + lasts[0])
         texts = [without_spaces(passage, place) for place in batch["offset_mapping"][row]]
-        places = [place for place, side in enumerate(sides) if side == 1 and texts[place][0] < texts[place][1]]
+        # The mark of a space before a text has the first character of the text as its place.
+        tokens = tokenizer.convert_ids_to_tokens(batch["input_ids"][row])
+        places = [place for place, side in enumerate(sides)
+                  if side == 1 and texts[place][0] < texts[place][1] and tokens[place].strip("\u2581\u0120")]
         for first, last in itertools.product(places, repeat=2):
             if first <= last < first + LONGEST:
                 start, end = texts[first], texts[last]
-                tokens = (row * (room - overlap) + first, row * (room - overlap) + last)
-                best = max(firsts[first] + lasts[last], spans.get(tokens, (-math.inf,))[0])
-                spans[tokens] = (best, start[0], end[1])
+                span = (row * (room - overlap) + first, row * (room - overlap) + last)
+                best = max(firsts[first] + lasts[last], spans.get(span, (-math.inf,))[0])
+                spans[span] = (best, start[0], end[1])
     ranked = sorted(spans.values(), reverse=True)
     if no_answer:
         ranked = sorted([*ranked, (none, 0, 0)], reverse=True)
@@ -81,7 +84,9 @@ def found_spans(model, tokenizer, question, passage, no_answer=False):
 
 def answers_differ(longest, no_answer):
     def differ(program, model, tokenizer, pairs):
-        tokenizer.model_max_length = longest
+        # The program cuts questions over half of the tokens.
+        asked = max(len(tokenizer(question, add_special_tokens=False)["input_ids"]) for question, _ in pairs)
+        tokenizer.model_max_length = max(longest, 2 * asked + tokenizer.num_special_tokens_to_add(pair=True))
         out = program.imported(model, tokenizer)
         options = ["--nbest", str(COUNT), *(["--no-answer"] if no_answer else [])]
         worst = 0
@@ -124,7 +129,7 @@ def reader_rows(program):
     for name, make_config, values, make_tokenizer in [*families, CAMEMBERT]:
         kind = name + "ForQuestionAnswering"
         for what, differ in (("20 best answers in a passage", answers_differ(128, False)),
-                             ("20 best answers in windows of 36 tokens, or none", answers_differ(36, True)),
+                             ("20 best answers in windows, or none", answers_differ(36, True)),
                              ("export of a reader", exported_readers_differ)):
             tokenizer = reading_tokenizer(name, make_tokenizer)
             config = make_config(vocab_size=len(tokenizer) + 3, **values)
