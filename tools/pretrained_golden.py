@@ -182,7 +182,7 @@ def golden_answers(folder, family):
     model, shapes = with_formula(getattr(transformers, name + kind)(make_config(vocab_size=len(tokenizer) + 3, **small)),
                                  folder)
     tokenizer.save_pretrained(folder)
-    texts = ["the cat sees\ta dog", "Paris is\tthe capital of Frañce, naïve",
+    texts = ["the cat sees\ta dog", "the bird is\tin Frañce or naïve",
              "the cat\t" + "a bird and a dog or the old house of Paris " * 3]
     answers, said = [], []
     for text in texts:
