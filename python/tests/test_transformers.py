@@ -27,9 +27,10 @@ WHISPER = {
     "decoder_start_token_id": 1}
 # Each query selects four keys. With many heads none of them ties: its choice would depend on rounding.
 SELECTING = SMALL | {
-    "num_key_value_heads": 4, "pad_token_id": 0, "moe_intermediate_size": 16, "n_routed_experts": 4, "n_shared_experts": 1,
-    "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8,
-    "qk_nope_head_dim": 8, "v_head_dim": 12, "index_n_heads": 16, "index_head_dim": 16, "index_topk": 4}
+    "num_key_value_heads": 4, "pad_token_id": 0, "moe_intermediate_size": 16, "n_routed_experts": 4,
+    "n_shared_experts": 1, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "kv_lora_rank": 16,
+    "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 12, "index_n_heads": 16,
+    "index_head_dim": 16, "index_topk": 4}
 UNDROPPED = SMALL | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 # Modules of Splinter do not say whether they are causal.
 ENCODERS = {"bert": ("BertModel", "BertConfig", UNDROPPED),
@@ -263,7 +264,8 @@ def test_other_patterns_have_the_dense_form():
         found = attention_mask_of(**given, dtype=torch.float64, allow_is_causal_skip=True)
         assert torch.equal(found + 0, masking_utils.eager_mask(**given, dtype=torch.float64))
         q = torch.randn(2, 2, 6, 8)
-        theirs = attention_forward(torch.nn.Module(), q, q, q, masking_utils.sdpa_mask(**given, allow_is_causal_skip=False))[0]
+        dense = masking_utils.sdpa_mask(**given, allow_is_causal_skip=False)
+        theirs = attention_forward(torch.nn.Module(), q, q, q, dense)[0]
         assert torch.equal(attention_forward(torch.nn.Module(), q, q, q, found)[0], theirs)
     whole = attention_mask_of(batch_size=2, q_length=6, kv_length=6, mask_function=EVERY,
                               allow_is_bidirectional_skip=True)
