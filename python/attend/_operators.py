@@ -29,10 +29,10 @@ def attention(*arguments: Any) -> tuple[Tensor, Tensor]:
         scope = TENSORS - SCOPE_TENSORS
         return composed_attention(*arguments[:scope], list(arguments[scope:TENSORS]), *arguments[TENSORS:])
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return kernels.attention.default(*arguments)[:2]
+        return kernels.attention.default(*arguments, torch.is_grad_enabled())[:2]
     if torch.is_grad_enabled():
         return _Recorded.apply(*arguments)[:2]
-    return _unrecorded(kernels.attention.default, arguments)[:2]
+    return _unrecorded(kernels.attention.default, (*arguments, False))[:2]
 
 
 def _unrecorded(operator: Any, arguments: Any) -> Any:
@@ -46,13 +46,13 @@ class _Recorded(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, *arguments):
-        results = _unrecorded(kernels.attention.default, arguments)
+        results = _unrecorded(kernels.attention.default, (*arguments, any(ctx.needs_input_grad)))
         _attention_setup(ctx, arguments, results)
         return results
 
     @staticmethod
     def backward(ctx, *gradients):
-        return _attention_backward(ctx, *gradients)
+        return _attention_backward(ctx, *gradients)[:PROBLEM]
 
 
 def recurrence(*arguments: Any) -> tuple[Tensor, Tensor]:
@@ -66,7 +66,7 @@ def convolution(*arguments: Any) -> tuple[Tensor, Tensor]:
 
 PARTS = 11  # arguments of attention with a gradient
 TENSORS = PARTS + 2 + SCOPE_TENSORS  # its tensors: parts, positions, and tensors of the scope
-PROBLEM = TENSORS + 3  # all of its arguments
+PROBLEM = TENSORS + 3  # all of its arguments that other operators take, too
 
 
 def _rows(x: Tensor) -> tuple[Any, ...]:
@@ -75,9 +75,9 @@ def _rows(x: Tensor) -> tuple[Any, ...]:
 
 @torch.library.register_fake("attend_kernels::attention")
 def _(query, key, value, *rest):
-    kept = arithmetic(query.dtype)
+    kept, differentiable = arithmetic(query.dtype), rest[-1]
     context = query.new_empty(*_rows(query), value.shape[3])
-    half = query.dtype in (torch.bfloat16, torch.float16)
+    half = differentiable and query.dtype in (torch.bfloat16, torch.float16)
     unrounded = context.new_empty(context.shape, dtype=torch.float32) if half else query.new_empty(0)
     return context, query.new_empty(_rows(query), dtype=kept), unrounded
 
@@ -208,12 +208,12 @@ def _attention_setup(ctx, inputs, output):
     ctx.mark_non_differentiable(unrounded)
     half = context.dtype in (torch.bfloat16, torch.float16)
     ctx.save_for_backward(*inputs[:TENSORS], unrounded if half else context, lse)
-    ctx.rest = inputs[TENSORS:]
+    ctx.rest = inputs[TENSORS:PROBLEM]
 
 
 def _attention_backward(ctx, grad_context, grad_lse, _):
     *problem, context, lse = ctx.saved_tensors
-    nothing = (None,) * (PROBLEM - PARTS)
+    nothing = (None,) * (PROBLEM + 1 - PARTS)
     if grad_context is None and grad_lse is None:
         return (*(None,) * PARTS, *nothing)
     if grad_context is None:

@@ -105,7 +105,7 @@ def _without_values(query: Tensor, key: Tensor, choices: dict) -> Call:
 
 def _lse(call: Call, lse: Tensor | None) -> Tensor:
     if lse is None:
-        return kernels.attention(*call.arguments)[1]
+        return kernels.attention(*call.arguments, False)[1]
     e = call.extent
     wanted = (e.batch, e.heads, e.queries)[4 - e.axes:] if e.axes < 4 else (e.batch, e.heads, e.queries)
     if e.axes == 3:

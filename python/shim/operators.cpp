@@ -145,12 +145,13 @@ struct AttentionTensors {
   ATTEND_PARTS, query_positions, key_positions, {t0, t1, t2, t3, t4, t5, t6, t7}, scope, choices, \
       numbers
 
-std::tuple<Tensor, Tensor, Tensor> forward(ATTEND_PROBLEM) {
+// differentiable: backward may follow; it needs contexts before they are rounded.
+std::tuple<Tensor, Tensor, Tensor> forward(ATTEND_PROBLEM, bool differentiable) {
   const AttentionTensors x(ATTEND_TENSORS);
   const kernels::Shape s = shape_of(x.call);
   const Tensor context = empty_like(query, {s.batch, s.heads, s.queries, s.value_depth});
   const Tensor lse = empty_like(query, {s.batch, s.heads, s.queries}, arithmetic_of(query));
-  const bool keeps = is_half(query);
+  const bool keeps = differentiable && is_half(query);
   const Tensor unrounded =
       keeps ? empty_like(query, {s.batch, s.heads, s.queries, s.value_depth}, ScalarType::Float)
             : empty_like(query, {0});
@@ -373,7 +374,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> convolution_gradients(Tensor input, T
 
 STABLE_TORCH_LIBRARY(attend_kernels, library) {
   attend::kernels::set_threads({attend::shim::thread_count, attend::shim::on_each_thread});
-  library.def("attention(" ATTEND_PROBLEM_SCHEMA ") -> (Tensor, Tensor, Tensor)");
+  library.def("attention(" ATTEND_PROBLEM_SCHEMA
+              ", bool differentiable) -> (Tensor, Tensor, Tensor)");
   library.def("attention_backward(" ATTEND_PROBLEM_SCHEMA
               ", Tensor context, Tensor lse, Tensor grad_context, Tensor? grad_lse, int wanted) -> "
               "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, "

@@ -98,10 +98,12 @@ def test_opcheck_attention(scope, dtype):
     given = scopes.key_lengths(torch.tensor([3, 7])) if scope == "lengths" else scope
     bias = biases.dense(torch.randn(1, H, 1, 7, dtype=dtype, requires_grad=True))
     arguments = arguments_of(given, bias, dtype)
-    torch.library.opcheck(torch.ops.attend_kernels.attention, arguments)
+    torch.library.opcheck(torch.ops.attend_kernels.attention, (*arguments, True))
     detached = arguments_of(given, bias, dtype, gradient=False)
     detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in detached]
-    context, lse, unrounded = torch.ops.attend_kernels.attention(*detached)
+    torch.library.opcheck(torch.ops.attend_kernels.attention, (*detached, False))
+    context, lse, unrounded = torch.ops.attend_kernels.attention(*detached, True)
+    assert torch.ops.attend_kernels.attention(*detached, False)[2].numel() == 0
     kept = unrounded if dtype == torch.bfloat16 else context
     torch.library.opcheck(torch.ops.attend_kernels.attention_backward,
                           (*detached, kept, lse, torch.ones_like(context), None, 0b10111))

@@ -65,6 +65,18 @@ TEST(BFloat16, FollowsTheRuleForLargeAndSmallNumbers) {
   }
 }
 
+// If the scale is negative, the smallest product has the largest score.
+TEST(BFloat16, FollowsTheRuleForScalesOfBothSigns) {
+  for (const double scale : {-0.5, 0.0, 1e-20, 3.0}) {
+    SCOPED_TRACE(scale);
+    auto c = bf16_case(kShapes[0]);
+    c.score.scale = scale;
+    expect_all(c);
+    c.scope = causal(60);
+    expect_all(c);
+  }
+}
+
 // With values of one sign the errors of rounded weights add up. If values cancel, the errors remain
 // and the result is nearly 0.
 TEST(BFloat16, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {

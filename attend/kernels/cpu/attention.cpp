@@ -112,20 +112,30 @@ void merge_splits(const ForwardPlan<T>& plan) {
   });
 }
 
+int64_t query_blocks(const Shape& s) { return (s.queries + kForwardRows - 1) / kForwardRows; }
+
+// Whether the contexts of blocks are final.
+template <class T>
+bool has_one_split(const Problem<T>& problem) {
+  const Shape& s = problem.shape;
+  return !edge_scope(problem.scope) && key_splits(s, query_blocks(s), problem.normaliser) == 1;
+}
+
+// rounded: also receives the context unless null; requires has_one_split.
 template <class T>
 void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfKeys& half,
-                 const BFloat16Plan& bfloat16, int threads) {
+                 const BFloat16Plan& bfloat16, const View<BFloat16>& rounded, int threads) {
   if (const auto scope = edge_scope(problem.scope))
     return edge_forward(problem, *scope, result, threads);
   const Shape& s = problem.shape;
   AdditivePreparation<T> prepared(problem);
   if (!few_queries(s)) prepared.run(false, threads);
-  const int64_t blocks = (s.queries + kForwardRows - 1) / kForwardRows;
+  const int64_t blocks = query_blocks(s);
   const int64_t splits = key_splits(s, blocks, problem.normaliser);
   const int64_t split_keys = (s.keys + splits - 1) / splits, rows = s.batch * s.heads * s.queries;
   Arena<T> partial;
-  ForwardPlan<T> plan{&problem, prepared.plan(), result,  blocks, splits, split_keys,
-                      half,     bfloat16,        nullptr, {}};
+  ForwardPlan<T> plan{&problem, prepared.plan(), result,  blocks,  splits, split_keys,
+                      half,     bfloat16,        rounded, nullptr, {}};
   plan.half.reads_values = true;
   if (splits > 1) {
     plan.partial_context = partial.take((splits - 1) * rows * s.value_depth);
@@ -230,12 +240,18 @@ void attention_forward(const Problem<S>& given, const Result<S>& to, int threads
                     problem.value.row_stride};
     }
     const RowsOf rows = context_rows(problem.shape);
-    float* const numbers = result.unrounded == nullptr ? arena.take(rows.size()) : result.unrounded;
+    const bool rounds = std::is_same_v<S, BFloat16> && has_one_split(wide);
+    float* numbers = result.unrounded;
+    if (numbers == nullptr && !rounds) numbers = arena.take(rows.size());
     const View<float> context = contiguous(numbers, rows.heads, rows.rows, rows.depth);
-    run_forward<float>(wide, {context, result.lse}, half, bfloat16.plan(), threads);
-    narrow_rows(rows, context, result.context, threads);
+    View<BFloat16> rounded;
+    if constexpr (std::is_same_v<S, BFloat16>) {
+      if (rounds) rounded = result.context;
+    }
+    run_forward<float>(wide, {context, result.lse}, half, bfloat16.plan(), rounded, threads);
+    if (!rounds) narrow_rows(rows, context, result.context, threads);
   } else {
-    run_forward(problem, result, {}, {}, threads);
+    run_forward(problem, result, {}, {}, {}, threads);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "attend/kernels/cpu/panel-inl.h"
 #include "attend/kernels/cpu/scores-inl.h"
@@ -17,11 +18,11 @@ namespace attend::kernels::HWY_NAMESPACE {
 // Products of the dot family on bf16 arrays. Stored bf16 numbers are operands directly; weights and
 // score gradients are floats and rounded to bf16.
 
-// Rounds to 8 significant bits; keeps infinities and NaN of arithmetic operations.
-HWY_INLINE Vec<float> RoundToBFloat16(Vec<float> x) {
+// Rounded to 8 significant bits in the upper half of each number; keeps infinities and NaN of
+// arithmetic operations.
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<Tag<float>>> RoundToBFloat16(Vec<float> x) {
   const hn::RebindToUnsigned<Tag<float>> d;
-  const auto half_up = hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000));
-  return hn::BitCast(Tag<float>(), hn::And(half_up, hn::Set(d, 0xffff0000U)));
+  return hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000));
 }
 
 // Position of the rows of an operand within its product; other rows are 0.
@@ -29,23 +30,43 @@ struct BFloat16Rows {
   int64_t first, rows, padded;
 };
 
+// A vector of pairs: bf16 of `low` in the lower halves, of `high` in the upper ones.
+HWY_INLINE void StorePair(Vec<float> low, Vec<float> high, uint32_t* to) {
+  const hn::RebindToUnsigned<Tag<float>> bits;
+  const auto lower = hn::ShiftRight<16>(RoundToBFloat16(low));
+  hn::StoreU(hn::OrAnd(lower, RoundToBFloat16(high), hn::Set(bits, 0xffff0000U)), bits, to);
+}
+
+// Packs a vector of columns of a right operand: to[k / 2 * columns] holds rows k and k + 1, which
+// are value(row) from place.first on. Calls value in the order of rows.
+template <class Value>
+HWY_INLINE void PackColumns(const BFloat16Rows& place, int64_t columns, const Value& value,
+                            uint32_t* to) {
+  const Tag<float> d;
+  if (place.rows == place.padded) {
+    for (int64_t row = 0; row < place.rows; row += 2, to += columns) {
+      const auto low = value(row);
+      StorePair(low, value(row + 1), to);
+    }
+    return;
+  }
+  for (int64_t k = 0; k < place.padded; k += 2, to += columns) {
+    const int64_t row = k - place.first;
+    const bool even = row >= 0 && row < place.rows, odd = row >= -1 && row + 1 < place.rows;
+    const auto low = even ? value(row) : hn::Zero(d);
+    StorePair(low, odd ? value(row + 1) : hn::Zero(d), to);
+  }
+}
+
 // Packs rows of floats as a right operand: to[k / 2][c] holds rows k and k + 1. The columns must be
 // whole vectors.
 inline void PackRight(const float* from, int64_t from_stride, const BFloat16Rows& place,
                       int64_t columns, uint32_t* to) {
-  const Tag<float> d;
-  const hn::RebindToUnsigned<Tag<float>> bits;
-  for (int64_t k = 0; k < place.padded; k += 2, to += columns) {
-    const int64_t row = k - place.first;
-    const bool even = row >= 0 && row < place.rows, odd = row >= -1 && row + 1 < place.rows;
-    const float* const source = from + row * from_stride;
-    for (int64_t c = 0; c < columns; c += kLanes<float>) {
-      const auto low = even ? hn::LoadU(d, source + c) : hn::Zero(d);
-      const auto high = odd ? hn::LoadU(d, source + from_stride + c) : hn::Zero(d);
-      const auto first = hn::BitCast(bits, RoundToBFloat16(low));
-      const auto second = hn::BitCast(bits, RoundToBFloat16(high));
-      hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + c);
-    }
+  for (int64_t c = 0; c < columns; c += kLanes<float>) {
+    const auto value = [=](int64_t row) HWY_ATTR {
+      return hn::LoadU(Tag<float>(), from + row * from_stride + c);
+    };
+    PackColumns(place, columns, value, to + c);
   }
 }
 
@@ -64,7 +85,7 @@ inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64
       } else if (r < rows && c < columns) {
         x = hn::MaskedLoad(hn::FirstN(d, columns - c), d, from + r * from_stride + c);
       }
-      const auto high = hn::ShiftRight<16>(hn::BitCast(bits, RoundToBFloat16(x)));
+      const auto high = hn::ShiftRight<16>(RoundToBFloat16(x));
       hn::StoreU(hn::DemoteTo(halves, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), high)),
                  halves, to + c);
     }
@@ -74,9 +95,15 @@ inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64
 // Copies stored rows, padded with 0 to `padded_rows` rows of `padded` numbers.
 inline void CopyBFloat16Rows(const View<const uint16_t>& from, const Row& first, int64_t rows,
                              int64_t padded_rows, int64_t depth, int64_t padded, uint16_t* to) {
-  std::fill_n(to, padded_rows * padded, uint16_t{0});
-  for (int64_t r = 0; r < rows; ++r)
-    std::copy_n(from.row(first.batch, first.head, first.query + r), depth, to + r * padded);
+  const Tag<uint16_t> d;
+  const int64_t whole = depth / kLanes<uint16_t> * kLanes<uint16_t>;
+  for (int64_t r = 0; r < rows; ++r, to += padded) {
+    const uint16_t* const row = from.row(first.batch, first.head, first.query + r);
+    for (int64_t a = 0; a < whole; a += kLanes<uint16_t>)
+      hn::StoreU(hn::LoadU(d, row + a), d, to + a);
+    for (int64_t a = whole; a < padded; ++a) to[a] = a < depth ? row[a] : uint16_t{0};
+  }
+  std::fill_n(to, (padded_rows - rows) * padded, uint16_t{0});
 }
 
 // Transposes one block of stored rows, moving pairs of rows.
@@ -150,14 +177,18 @@ inline void MultiplyBFloat16Rows(const BFloat16Plan& plan, const uint16_t* rows,
   });
 }
 
+// Position of keys within their block.
+inline BFloat16Rows BlockRows(int64_t first_key, int64_t keys) {
+  return {first_key % kTileKeys, keys, kTileKeys};
+}
+
 // out[a][i] (+)= sum_j columns[a][j] tile[j][i] for keys of one block; `columns` is key_columns or
-// value_columns. `operand`: kTileKeys / 2 * width numbers.
+// value_columns. `operand`: the tile, packed as BlockRows; kTileKeys / 2 * width numbers.
 inline void MultiplyBFloat16Columns(const BFloat16Plan& plan, const uint16_t* columns,
                                     int64_t padded, const Row& first, int64_t first_key,
-                                    int64_t keys, const float* tile, int64_t width, bool accumulate,
-                                    uint32_t* operand, float* out) {
+                                    const uint32_t* operand, int64_t width, bool accumulate,
+                                    float* out) {
   const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
-  PackRight(tile, width, {first_key % kTileKeys, keys, kTileKeys}, width, operand);
   plan.kernels->multiply({
       .rows = padded,
       .columns = width,
@@ -213,6 +244,8 @@ class BFloat16DotScores : public TileScores<float> {
         rows_(arena.take(padded_ / 2 * width)) {}
 
   int64_t panel_size(int64_t width) const override { return padded_ / 2 * width; }
+
+  float defer_scale() override { return scale_ > 0 ? std::exchange(scale_, 1.0F) : 1; }
 
   void load_queries(const Row& first, int64_t rows, int64_t width, float* panel) const override {
     LoadBFloat16Panel(plan_.query, first, rows, problem_.shape.depth, width, rows_, panel);

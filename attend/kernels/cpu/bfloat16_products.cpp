@@ -108,9 +108,40 @@ HWY_INLINE void MultiplyTiles(const BFloat16Product& p, int64_t row, int64_t col
   if constexpr (kM > 1 && kN > 1) _tile_stored(3, out + below + kSide, bytes);
 }
 
+// The same for two steps of depth and all rows: four tiles of columns are loaded once. Tiles 0 and
+// 1 hold sums, 2 and 3 rows.
+HWY_INLINE void MultiplyTwoSteps(const BFloat16Product& p, int64_t column) {
+  const int64_t bytes = p.out_stride * 4;
+  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
+  const uint32_t* const right = p.right + column;
+  const uint32_t* const next = right + kTileDepth / 2 * p.right_stride;
+  _tile_loadd(4, right, right_bytes);
+  _tile_loadd(5, right + kSide, right_bytes);
+  _tile_loadd(6, next, right_bytes);
+  _tile_loadd(7, next + kSide, right_bytes);
+  for (int64_t row = 0; row < p.rows; row += kSide) {
+    float* const out = p.out + row * p.out_stride + column;
+    const uint16_t* const left = p.left + row * p.left_stride;
+    if (p.accumulate) {
+      _tile_loadd(0, out, bytes);
+      _tile_loadd(1, out + kSide, bytes);
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+    }
+    _tile_loadd(2, left, left_bytes);
+    _tile_dpbf16ps(0, 2, 4);
+    _tile_dpbf16ps(1, 2, 5);
+    _tile_loadd(3, left + kTileDepth, left_bytes);
+    _tile_dpbf16ps(0, 3, 6);
+    _tile_dpbf16ps(1, 3, 7);
+    _tile_stored(0, out, bytes);
+    _tile_stored(1, out + kSide, bytes);
+  }
+}
+
 template <int kM>
-HWY_INLINE void MultiplyRows(const BFloat16Product& p, int64_t row) {
-  int64_t column = 0;
+HWY_INLINE void MultiplyRows(const BFloat16Product& p, int64_t row, int64_t column) {
   for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyTiles<kM, 2>(p, row, column);
   if (column < p.columns) MultiplyTiles<kM, 1>(p, row, column);
 }
@@ -125,9 +156,13 @@ void scale(const BFloat16Product& p) {
 }
 
 void multiply_tiles(const BFloat16Product& p) {
+  int64_t column = 0;
+  if (p.depth == 2 * kTileDepth) {
+    for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyTwoSteps(p, column);
+  }
   int64_t row = 0;
-  for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplyRows<2>(p, row);
-  if (row < p.rows) MultiplyRows<1>(p, row);
+  for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplyRows<2>(p, row, column);
+  if (row < p.rows) MultiplyRows<1>(p, row, column);
   if (p.scale != 1) scale(p);
 }
 

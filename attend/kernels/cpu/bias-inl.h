@@ -48,6 +48,12 @@ class TileBias {
     }
   }
 
+  bool present() const {
+    const Bias<T>& bias = problem_.bias;
+    return bias.slopes != nullptr || bias.dense.data != nullptr || bias.centres != nullptr ||
+           relative_ || gates_ || columns_;
+  }
+
   // Adds the biases to scores, in the unit of the normaliser.
   void add(const Row& first, int64_t rows, int64_t key, int64_t keys, int64_t width, T* tile) {
     const Bias<T>& bias = problem_.bias;

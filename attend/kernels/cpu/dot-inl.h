@@ -124,8 +124,9 @@ class BFloat16DotGradients : public DotGradients<float> {
 
   void add(const float* tile, int64_t first_key, int64_t chunk_key, int64_t keys,
            int64_t width) override {
-    MultiplyBFloat16Columns(bfloat16_, bfloat16_.key_columns, padded_, first_, first_key, keys,
-                            tile, width, !fresh_, tile_operand_, query_gradient_);
+    PackRight(tile, width, BlockRows(first_key, keys), width, tile_operand_);
+    MultiplyBFloat16Columns(bfloat16_, bfloat16_.key_columns, padded_, first_, first_key,
+                            tile_operand_, width, !fresh_, query_gradient_);
     fresh_ = false;
     MultiplyBFloat16Tile(bfloat16_, tile, keys, query_count_, width, operand_, padded_,
                          reinterpret_cast<uint16_t*>(tile_operand_),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "attend/kernels/cpu/dropout-inl.h"
+#include "attend/kernels/cpu/half_rows-inl.h"
 #include "attend/kernels/cpu/online-inl.h"
 #include "attend/kernels/cpu/rows-inl.h"
 #include "attend/kernels/cpu/sparse-inl.h"
@@ -42,7 +43,11 @@ class ForwardBlock {
     tile_ = arena.take((sparse ? shape.keys : kTileKeys) * kPanel<T>);
     if (plan.bfloat16.kernels != nullptr) {
       operand_ = reinterpret_cast<uint32_t*>(arena.take(kTileKeys / 2 * kPanel<T>));
+      packs_weights_ =
+          problem_.normaliser == Normaliser::softmax && problem_.dropout.probability == 0;
+      if (packs_weights_) scale_ = scorer_.defer_scale();
     }
+    if (plan.result.context.data == nullptr) rows_ = arena.take(kPanel<T> * shape.value_depth);
     for (int64_t query = begin; query < end; query += kPanel<T>) {
       add_panel({head / shape.heads, head % shape.heads, query}, std::min(kPanel<T>, end - query),
                 arena);
@@ -66,6 +71,7 @@ class ForwardBlock {
       ahead_.fetch_all();
       key = next;
     }
+    if constexpr (std::is_same_v<T, float>) add_packed();
     for (int64_t p = 0; p < count_; ++p) finish(*panels_[p]);
   }
 
@@ -82,7 +88,7 @@ class ForwardBlock {
   void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
     BlockScope scope = scorer_.scope(first, rows);
     const OnlineNormaliser<T> online{
-        {problem_, first.head}, arena.take(kPanel<T>), arena.take(kPanel<T>)};
+        {problem_, first.head}, arena.take(kPanel<T>), arena.take(kPanel<T>), scale_};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
     T* context = arena.take(BFloat16Plan::padded(problem_.shape.value_depth) * kPanel<T>);
     const Context& state = panels_[count_++].emplace(
@@ -112,7 +118,8 @@ class ForwardBlock {
 
   void look_beyond(const Row& first) {
     const Shape& s = problem_.shape;
-    add_rows(plan_.split_context(split_), first, s.value_depth);
+    if (plan_.split_context(split_).data != nullptr)
+      add_rows(plan_.split_context(split_), first, s.value_depth);
     const std::optional<Row> after = block_after(s, first, kForwardRows);
     if (!after || plan_.splits > 1) return;
     add_rows(problem_.query, *after, s.depth);
@@ -135,15 +142,30 @@ class ForwardBlock {
     const Panel<T>& panel = state.panel;
     begin = std::max(begin, panel.scope.hull().begin);
     end = std::min(end, panel.scope.hull().end);
-    if (begin >= end || !scorer_.score(panel, begin, end - begin, tile_)) return;
+    const int64_t keys = end - begin;
+    if (begin >= end || !scorer_.score(panel, begin, keys, tile_)) return;
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan_.bfloat16.kernels != nullptr) {
+        add_packed();
+        pack(state, begin, keys);
+        packed_ = {&state, begin};
+        return;
+      }
+    }
+    weigh(state, begin, keys);
+    add_values(state, begin, keys, tile_);
+  }
+
+  // Turns the scores of the tile into weights.
+  void weigh(Context& state, int64_t first_key, int64_t keys) {
+    const Panel<T>& panel = state.panel;
     const int64_t depth = problem_.shape.value_depth;
     if (few_queries(problem_.shape) && problem_.normaliser == Normaliser::softmax) {
-      state.online.update_rows(tile_, end - begin, panel.rows, panel.width, state.context, depth);
+      state.online.update_rows(tile_, keys, panel.rows, panel.width, state.context, depth);
     } else {
-      state.online.update(tile_, end - begin, panel.width, state.context, depth);
+      state.online.update(tile_, keys, panel.width, state.context, depth);
     }
-    dropout_.apply(panel.first, begin, end - begin, panel.width, tile_);
-    add_values(state, begin, end - begin, tile_);
+    dropout_.apply(panel.first, first_key, keys, panel.width, tile_);
   }
 
   // Computes all scores of the panel's rows, their thresholds, then the weights.
@@ -180,14 +202,33 @@ class ForwardBlock {
                      width, s.value_depth, state.context);
       });
     }
-    if (plan_.bfloat16.kernels == nullptr) {
-      Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
-                  {weights, width}, !state.fresh, {state.context, width}, &ahead_);
-    } else if constexpr (std::is_same_v<T, float>) {
-      MultiplyBFloat16Columns(plan_.bfloat16, plan_.bfloat16.value_columns,
-                              BFloat16Plan::padded(s.value_depth), state.panel.first, first_key,
-                              keys, weights, width, !state.fresh, operand_, state.context);
+    Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
+                {weights, width}, !state.fresh, {state.context, width}, &ahead_);
+    state.fresh = false;
+  }
+
+  // Turns the scores of the tile into weights and packs them for a product of bf16.
+  void pack(Context& state, int64_t first_key, int64_t keys) {
+    const int64_t width = state.panel.width;
+    const BFloat16Rows place = BlockRows(first_key, keys);
+    if (packs_weights_) {
+      state.online.update_packed(tile_, place, width, state.context, problem_.shape.value_depth,
+                                 operand_);
+    } else {
+      weigh(state, first_key, keys);
+      PackRight(tile_, width, place, width, operand_);
     }
+  }
+
+  // As add_values, for the weights that were packed last. It follows the scores of the next tile,
+  // since the processor reads an operand late if it was written just before.
+  void add_packed() {
+    if (packed_.state == nullptr) return;
+    Context& state = *std::exchange(packed_.state, nullptr);
+    MultiplyBFloat16Columns(plan_.bfloat16, plan_.bfloat16.value_columns,
+                            BFloat16Plan::padded(problem_.shape.value_depth), state.panel.first,
+                            packed_.first_key, operand_, state.panel.width, !state.fresh,
+                            state.context);
     state.fresh = false;
   }
 
@@ -225,8 +266,16 @@ class ForwardBlock {
                      std::plus<>());
     }
     const View<T> context = plan_.split_context(split_);
-    Transpose(state.context, state.panel.width, shape.value_depth, state.panel.rows,
-              context.row(first.batch, first.head, first.query), context.row_stride);
+    const bool only_rounded = context.data == nullptr;
+    T* const to = only_rounded ? rows_ : context.row(first.batch, first.head, first.query);
+    const int64_t stride = only_rounded ? shape.value_depth : context.row_stride;
+    Transpose(state.context, state.panel.width, shape.value_depth, state.panel.rows, to, stride);
+    if constexpr (std::is_same_v<T, float>) {
+      const View<BFloat16>& rounded = plan_.rounded;
+      if (rounded.data != nullptr)
+        narrow_block({to, stride}, state.panel.rows, shape.value_depth,
+                     {rounded.row(first.batch, first.head, first.query), rounded.row_stride});
+    }
   }
 
   const ForwardPlan<T>& plan_;
@@ -238,7 +287,15 @@ class ForwardBlock {
   TileScorer<T> scorer_;
   TileDropout<T> dropout_;
   T* tile_;
+  T* rows_ = nullptr;  // contexts of a panel before they are rounded
+  // Products of bf16:
+  bool packs_weights_ = false;   // weights are packed as they are computed
+  T scale_ = 1;                  // factor that scores still lack
   uint32_t* operand_ = nullptr;  // weights as an operand
+  struct {
+    Context* state = nullptr;
+    int64_t first_key = 0;
+  } packed_;  // the operand's panel; null: none
   int64_t count_ = 0;
   std::optional<Context> panels_[kMaxPanels];
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attend/kernels/cpu/bfloat16-inl.h"
 #include "attend/kernels/cpu/normaliser-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,6 +37,7 @@ struct OnlineNormaliser {
   // [width] of 4^(score - reference) for softmax, of |4^(score - reference) - 4^-reference| for
   // softpick; otherwise 1 if a key was seen; NaN after a NaN
   T* sum;
+  T scale = 1;  // update_packed: factor that the scores of tiles still lack, above 0
 
   void start(int64_t width) const {
     const T lowest = -std::numeric_limits<T>::infinity();
@@ -61,6 +63,27 @@ struct OnlineNormaliser {
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       raise(tile + lane, keys, width, lane, context, value_depth);
       weigh(tile + lane, keys, width, lane);
+    }
+  }
+
+  // The same for softmax; packs the weights as a right operand of bf16 products and leaves the
+  // tile.
+  void update_packed(const float* tile, const BFloat16Rows& place, int64_t width, float* context,
+                     int64_t value_depth, uint32_t* to) const {
+    const Tag<float> d;
+    for (int64_t lane = 0; lane < width; lane += kLanes<float>) {
+      raise(tile + lane, place.rows, width, lane, context, value_depth);
+      const auto shift = Finite0<float>(hn::Load(d, reference + lane)), factor = Set(scale);
+      auto total = hn::Load(d, sum + lane);
+      // Not MulSub: the reference is a rounded product.
+      const auto weigh = [&](int64_t j) HWY_ATTR {
+        const auto score = hn::Mul(hn::Load(d, tile + j * width + lane), factor);
+        const auto weight = Exp4<float, Exp2ForBFloat16>(hn::Sub(score, shift));
+        total = hn::Add(total, weight);
+        return weight;
+      };
+      PackColumns(place, width, weigh, to + lane);
+      hn::Store(total, d, sum + lane);
     }
   }
 
@@ -201,8 +224,9 @@ struct OnlineNormaliser {
                         int64_t value_depth) const {
     const Tag<T> d;
     const auto before = hn::Load(d, reference + lane);
+    const auto lowest = Set<T>(-std::numeric_limits<T>::infinity());
     constexpr int64_t kChains = 4;
-    Vec<T> tops[kChains] = {before, before, before, before};
+    Vec<T> tops[kChains] = {lowest, lowest, lowest, lowest};
     int64_t j = 0;
     for (; j + kChains <= keys; j += kChains) {
 #pragma GCC unroll 4
@@ -210,8 +234,9 @@ struct OnlineNormaliser {
         tops[n] = MaxOrSecond<T>(hn::Load(d, tile + (j + n) * width), tops[n]);
     }
     for (; j < keys; ++j) tops[0] = MaxOrSecond<T>(hn::Load(d, tile + j * width), tops[0]);
-    const auto top =
+    const auto most =
         MaxOrSecond<T>(MaxOrSecond<T>(tops[3], tops[2]), MaxOrSecond<T>(tops[1], tops[0]));
+    const auto top = MaxOrSecond<T>(hn::Mul(most, Set<T>(scale)), before);
     if (hn::AllFalse(d, hn::Gt(top, hn::Add(before, Set<T>(kSlack))))) return;
     hn::Store(top, d, reference + lane);
     const auto factor = Exp4<T>(hn::Sub(before, Finite0<T>(top)));

@@ -240,12 +240,13 @@ template <class T>
 struct ForwardPlan {
   const Problem<T>* problem;
   AdditivePlan<T> additive;
-  Result<T> result;
-  int64_t blocks;  // query blocks per head
-  int64_t splits;  // splits of the keys, merged afterwards
+  Result<T> result;  // context: null if only `rounded` is requested
+  int64_t blocks;    // query blocks per head
+  int64_t splits;    // splits of the keys, merged afterwards
   int64_t split_keys;
   HalfKeys half;
   BFloat16Plan bfloat16;
+  View<BFloat16> rounded;    // also receives the context; null: not requested
   T* partial_context;        // [splits - 1, batch, heads, queries, value_depth]
   RowShifts<T> partial_lse;  // [splits, batch, heads, queries], natural units; null: one split
 

@@ -41,6 +41,9 @@ class TileScores {
   virtual void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel,
                       int64_t width, T* tile) const = 0;
 
+  // From now on leaves a factor of the scores to the caller; returns it, above 0.
+  virtual T defer_scale() { return 1; }
+
   // Rows to fetch during its products.
   void set_ahead(RowsAhead* ahead) { ahead_ = ahead; }
 

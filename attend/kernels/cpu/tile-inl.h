@@ -73,6 +73,9 @@ class TileScorer {
     return {first, rows, width, std::move(scope), queries};
   }
 
+  // As defer_scale of TileScores, if nothing is added to scores.
+  T defer_scale() { return cap_ > 0 || bias_.present() ? T(1) : scores_->defer_scale(); }
+
   // Computes the scores of keys [key, key + keys) as tile[j][i], -inf outside the scope. Returns
   // false and writes nothing if all are outside. If scores are capped and cap_slope is not null,
   // cap_slope[j][i] is the derivative of the capped score by the score.
