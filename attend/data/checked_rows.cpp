@@ -4,6 +4,7 @@
 #include "attend/data/checked_rows-inl.h"
 #include "attend/data/tables.h"
 #include "attend/text/fasta.h"
+#include "attend/text/units.h"
 
 namespace attend {
 
@@ -62,6 +63,8 @@ bool CheckedRows::read_lines(CheckedRow& row) {
     fail("{}: the other file has fewer lines; line i of both files must be a pair",
          (more ? *source_ : *target_).where());
   if (!more || !row.problem.empty()) return more;
+  if (tabs_ && !target_ && split_words(row.source).empty() && source_->only_blanks_follow())
+    return false;
   normalise(row);
   if (!target_) split(row);
   return true;

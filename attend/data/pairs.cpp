@@ -153,6 +153,10 @@ int64_t PairReader::line() const {
 bool PairReader::next_line(std::string& source, std::string& target) {
   std::string_view line;
   if (!streams_->source->next(line)) return false;
+  if (is_blank(line)) {
+    if (streams_->source->only_blanks_follow()) return false;
+    line = "";
+  }
   std::tie(source, target) =
       internal::at_line(*streams_->source, [&] { return parse_line(line, files_); });
   return true;
@@ -242,6 +246,7 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
   internal::Lines lines(bytes, name, maximum_line);
   std::string_view line;
   while (lines.next(line)) {
+    if (is_blank(line) && lines.only_blanks_follow()) break;
     const auto [source, target] = internal::at_line(lines, [&] { return parse_line(line); });
     examples.push_back({std::string(source), {std::string(target)}, lines.number()});
   }

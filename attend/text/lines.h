@@ -63,6 +63,15 @@ class Lines {
     return true;
   }
 
+  // Whether blanks up to `maximum_line` bytes end the file. Ends the validity of the last line.
+  bool only_blanks_follow() {
+    while (rest_.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+      if (static_cast<int64_t>(rest_.size()) > maximum_line_) return false;
+      if (!read_on()) return true;
+    }
+    return false;
+  }
+
   int64_t number() const { return number_; }
   std::string where() const { return fmt::format("{}:{}", name_, number_); }
 

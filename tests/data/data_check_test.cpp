@@ -57,6 +57,12 @@ TEST_F(DataCheck, CountsRepetitions) {
   EXPECT_THAT(file.odd, IsEmpty());
 }
 
+TEST_F(DataCheck, LeavesOutBlankLinesAtTheEnd) {
+  const FileSummary file = check("a\tx\nb\ty\n\n \n");
+  EXPECT_EQ(file.lines, 2);
+  EXPECT_THAT(file.odd, IsEmpty());
+}
+
 TEST_F(DataCheck, PointsOutOddLines) {
   std::string text;
   for (int i = 0; i < 20; ++i) text += fmt::format("the line {} here\tdie Zeile {} da\n", i, i);

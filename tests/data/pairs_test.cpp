@@ -75,12 +75,26 @@ TEST(Pairs, StayAsTheyStandAndAreMergedByTheirNormalForm) {
   EXPECT_THAT(merged[0].targets, ElementsAre("x", "e\u0301"));
 }
 
+TEST(Pairs, MayEndWithBlankLines) {
+  for (const char* const end : {"\n", "\n\n", "\r\n", " \n\t\n ", "\n\n\n"}) {
+    const std::string text = std::string("a\tb\nc\td\n") + end;
+    EXPECT_EQ(parse_pairs(text, "p.tsv").size(), 2U) << text;
+    const test::TemporaryFolder folder;
+    PairReader reader({folder.write("p.tsv", text)});
+    std::string source, target;
+    EXPECT_TRUE(reader.next(source, target) && reader.next(source, target)) << text;
+    EXPECT_EQ(target, "d");
+    EXPECT_FALSE(reader.next(source, target) || reader.next(source, target)) << text;
+  }
+}
+
 TEST(Pairs, NameTheLine) {
   EXPECT_EQ(pairs_error(""), "p.tsv: is empty; each line is a source, a TAB and a target");
   EXPECT_EQ(pairs_error("\xEF\xBB\xBF"), pairs_error(""));
   EXPECT_EQ(pairs_error("a\tb\nab\n"),
             "p.tsv:2: no TAB; each line is a source, a TAB and a target");
-  EXPECT_EQ(pairs_error("a\tb\n\n"), "p.tsv:2: no TAB; each line is a source, a TAB and a target");
+  EXPECT_EQ(pairs_error("a\tb\n\nc\td\n"),
+            "p.tsv:2: no TAB; each line is a source, a TAB and a target");
   EXPECT_EQ(
       pairs_error("a\tb\tc\n"),
       "p.tsv:1: more than one TAB; each line is a source, a TAB and a target; if sources are two "
