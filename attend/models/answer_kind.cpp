@@ -199,7 +199,7 @@ class Label final : public AnswerKind {
     if (target == TargetKind::number) return &numbers;
     if (target == TargetKind::probability) return &probabilities;
     if (target == TargetKind::labels) return &sets;
-    return this;
+    return target == TargetKind::text ? this : nullptr;
   }
   int64_t length(int64_t) const override { return 1; }
   bool has_labels() const override { return true; }

@@ -124,6 +124,10 @@ TEST(NumberModel, TellsWhatAnswersNoNumbers) {
   EXPECT_THAT(reason("transformer"), HasSubstr("model.type = transformer does not answer; take "
                                                "classifier or vit or set"));
   EXPECT_THAT(reason("lm"), HasSubstr("take classifier or vit or set"));
+  text.target = TargetKind::span;
+  EXPECT_EQ(reason("classifier"),
+            "data.target is span, which model.type = classifier does not answer; take reader");
+  text.target = TargetKind::number;
   text.target_units = "char";
   EXPECT_THAT(reason("classifier"), HasSubstr("one whole line"));
   const PairModel model = make(small);
