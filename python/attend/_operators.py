@@ -73,10 +73,17 @@ def _rows(x: Tensor) -> tuple[Any, ...]:
     return tuple(x.shape[:3])
 
 
+def _new_rows(like: Tensor, heads: Any, rows: Any, depth: Any) -> Tensor:
+    # The order of heads and rows in memory, as the operators choose it.
+    if like.stride(1) < like.stride(2):
+        return like.new_empty(like.shape[0], rows, heads, depth).transpose(1, 2)
+    return like.new_empty(like.shape[0], heads, rows, depth)
+
+
 @torch.library.register_fake("attend_kernels::attention")
 def _(query, key, value, *rest):
     kept, differentiable = arithmetic(query.dtype), rest[-1]
-    context = query.new_empty(*_rows(query), value.shape[3])
+    context = _new_rows(query, *query.shape[1:3], value.shape[3])
     half = differentiable and query.dtype in (torch.bfloat16, torch.float16)
     unrounded = context.new_empty(context.shape, dtype=torch.float32) if half else query.new_empty(0)
     return context, query.new_empty(_rows(query), dtype=kept), unrounded
@@ -88,9 +95,12 @@ def _(*arguments):
     kept = arithmetic(query.dtype)
     results = []
     for index, part in enumerate(arguments[:PARTS]):
-        computed = index < 3 or (part is not None and wanted >> index & 1)
+        if index < 3:
+            results.append(_new_rows(part, *part.shape[1:]))
+            continue
+        computed = part is not None and wanted >> index & 1
         sizes = (query.shape[1], query.shape[3]) if index == 3 else part.shape if computed else ()
-        results.append(query.new_empty(sizes if computed else (0,), dtype=query.dtype if index < 3 else kept))
+        results.append(query.new_empty(sizes if computed else (0,), dtype=kept))
     return tuple(results)
 
 

@@ -77,6 +77,14 @@ Tensor empty_like(const Tensor& x, const Numbers& sizes,
   return torch::stable::new_empty(x, sizes, type);
 }
 
+// A tensor [batch, heads, rows, depth] in which heads and rows have the order of `x` in memory:
+// models keep the heads of a token together.
+Tensor empty_rows(const Tensor& x, Numbers sizes) {
+  if (x.stride(1) >= x.stride(2)) return empty_like(x, sizes);
+  std::swap(sizes[1], sizes[2]);
+  return torch::stable::transpose(empty_like(x, sizes), 1, 2);
+}
+
 ScalarType arithmetic_of(const Tensor& x) {
   return x.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
 }
@@ -149,7 +157,7 @@ struct AttentionTensors {
 std::tuple<Tensor, Tensor, Tensor> forward(ATTEND_PROBLEM, bool differentiable) {
   const AttentionTensors x(ATTEND_TENSORS);
   const kernels::Shape s = shape_of(x.call);
-  const Tensor context = empty_like(query, {s.batch, s.heads, s.queries, s.value_depth});
+  const Tensor context = empty_rows(query, {s.batch, s.heads, s.queries, s.value_depth});
   const Tensor lse = empty_like(query, {s.batch, s.heads, s.queries}, arithmetic_of(query));
   const bool keeps = differentiable && is_half(query);
   const Tensor unrounded =
@@ -170,6 +178,7 @@ Gradients backward(ATTEND_PROBLEM, Tensor context, Tensor lse, Tensor grad_conte
   const kernels::Shape s = shape_of(x.call);
   std::vector<Tensor> results;
   std::array<Array, part::count> gradients;
+  const std::array<const Tensor*, part::vector> rows = {&query, &key, &value};
   results.reserve(part::count);
   for (size_t index = 0; index < part::count; ++index) {
     const Array& part = x.call.parts[index];
@@ -178,8 +187,8 @@ Gradients backward(ATTEND_PROBLEM, Tensor context, Tensor lse, Tensor grad_conte
     Numbers sizes(part.sizes.begin(), part.sizes.begin() + (part.given ? part.axes : 0));
     if (index == part::vector) sizes = {s.heads, s.depth};
     if (!computed) sizes = {0};
-    results.push_back(
-        empty_like(query, sizes, is_row ? query.scalar_type() : arithmetic_of(query)));
+    results.push_back(is_row ? empty_rows(*rows[index], sizes)
+                             : empty_like(query, sizes, arithmetic_of(query)));
     if (computed) gradients[index] = array_of(results.back());
   }
   const Tensor upstream = with_contiguous_rows(grad_context);

@@ -111,6 +111,19 @@ def test_opcheck_attention(scope, dtype):
         torch.library.opcheck(getattr(torch.ops.attend_kernels, name), (*detached, lse, [1], 1, 3, *more))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_results_have_the_order_of_their_tensors_in_memory(dtype):
+    tokens_first = [torch.randn(2, n, H, 8, dtype=dtype).transpose(1, 2).requires_grad_() for n in (5, 7, 7)]
+    heads_first = [x.detach().contiguous().requires_grad_() for x in tokens_first]
+    found = []
+    for inputs in (tokens_first, heads_first):
+        context = attend.attention(*inputs)
+        found.append((context, *torch.autograd.grad(context, inputs, torch.ones_like(context))))
+    for a, b in zip(*found):
+        assert a.transpose(1, 2).is_contiguous() and b.is_contiguous()
+        assert torch.equal(a, b)
+
+
 @pytest.mark.parametrize("offsets", [None, torch.tensor([0, 1, 150])])
 def test_opcheck_recurrence(offsets):
     q, k, v = (torch.randn(1, H, 150, 4, requires_grad=True) for _ in range(3))

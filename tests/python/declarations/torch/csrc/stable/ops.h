@@ -8,6 +8,7 @@
 namespace torch::stable {
 
 Tensor contiguous(const Tensor& x);
+Tensor transpose(const Tensor& x, int64_t axis, int64_t other);
 Tensor new_empty(const Tensor& x, headeronly::IntHeaderOnlyArrayRef sizes,
                  std::optional<headeronly::ScalarType> type);
 uint32_t get_num_threads();
