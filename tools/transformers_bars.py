@@ -11,6 +11,7 @@ with 1 if a bar is missed.
 import argparse
 import copy
 import datetime
+import itertools
 import json
 import statistics
 import subprocess
@@ -46,12 +47,13 @@ def made(described, kind, dtype=torch.float32, **changed):
 def in_turns(calls, turns):
     """The median processor time of each call in seconds; all calls take turns, after one call that is not counted.
 
-    The order rotates: a call is slower after one that uses much memory, such as eager's.
+    The order changes, so that each call follows each other one equally often: after one that uses much memory, such as
+    eager's, a call is slower.
     """
     found = {name: [] for name in calls}
-    names = list(calls)
+    orders = itertools.cycle(itertools.permutations(calls))
     for turn in range(turns + 1):
-        for name in names[turn % len(names):] + names[:turn % len(names)]:
+        for name in next(orders):
             began = time.process_time()
             calls[name]()
             if turn > 0:
