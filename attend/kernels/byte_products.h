@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-// Products of bytes by AVX512-VNNI, which Highway does not target; detected at run time.
+// Products of bytes by AVX512-VNNI, and by AMX if there is, which Highway does not target; detected
+// at run time.
 
 namespace attend::kernels {
 

@@ -243,6 +243,9 @@ std::vector<ByteLayer> byte_layers() {
   for (const Layer& layer : layers())
     if (layer.type == WeightType::float32) all.push_back({layer.rows, layer.columns, layer.depth});
   all.push_back({9, 59, 111});
+  // Rows and depths that fill tiles, some with a rest.
+  all.push_back({49, 40, 704});
+  all.push_back({131, 33, 64});
   return all;
 }
 

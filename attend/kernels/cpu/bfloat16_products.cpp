@@ -4,147 +4,19 @@
 #include <cstring>
 
 #include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/cpu/tile_products.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
-#include <cpuid.h>
 #include <hwy/base.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-namespace attend::kernels {
-namespace {
-
-constexpr int64_t kSide = 16;        // rows of a tile, and its fp32 columns
-constexpr int64_t kTileDepth = 32;   // bf16 numbers per row of a tile
-constexpr int64_t kRowBytes = 64;    // per tile row
-constexpr unsigned kTileState = 18;  // XFEATURE_XTILEDATA
-
-// Operand of ldtilecfg.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {kRowBytes, kRowBytes, kRowBytes, kRowBytes,
-                            kRowBytes, kRowBytes, kRowBytes, kRowBytes};
-  uint8_t rows[16] = {kSide, kSide, kSide, kSide, kSide, kSide, kSide, kSide};
-};
-
-uint64_t enabled_states() {
-  uint32_t low = 0, high = 0;
-  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return uint64_t{high} << 32 | low;
-}
-
-bool cpu_has_tiles() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kXsave = 1u << 27, kTile = 1u << 24, kTileBf16 = 1u << 22;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kXsave) == 0) return false;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  if ((d & kTile) == 0 || (d & kTileBf16) == 0) return false;
-  constexpr uint64_t kTileStates = 3u << 17;
-  return (enabled_states() & kTileStates) == kTileStates;
-}
-
-// Linux grants a process the registers only on request, since they make context switches slower.
-bool system_grants_tiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileState) == 0;
-}
-
-}  // namespace
-}  // namespace attend::kernels
-
-HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16,avx512f")
+HWY_PUSH_ATTRIBUTES("avx512f")
 static_assert(true);  // keeps the macro separate from the namespace
 namespace attend::kernels {
 namespace {
 
-void take_tiles() {
-  static constexpr TileShapes kShapes;
-  _tile_loadconfig(&kShapes);
-}
-
-void release_tiles() { _tile_release(); }
-
-// Tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns. Each is loaded between the products of the
-// previous ones.
-template <int kM, int kN>
-HWY_INLINE void MultiplyTiles(const BFloat16Product& p, int64_t row, int64_t column) {
-  float* const out = p.out + row * p.out_stride + column;
-  const int64_t bytes = p.out_stride * 4, below = kSide * p.out_stride;
-  if (p.accumulate) {
-    _tile_loadd(0, out, bytes);
-    if constexpr (kN > 1) _tile_loadd(1, out + kSide, bytes);
-    if constexpr (kM > 1) _tile_loadd(2, out + below, bytes);
-    if constexpr (kM > 1 && kN > 1) _tile_loadd(3, out + below + kSide, bytes);
-  } else {
-    _tile_zero(0);
-    if constexpr (kN > 1) _tile_zero(1);
-    if constexpr (kM > 1) _tile_zero(2);
-    if constexpr (kM > 1 && kN > 1) _tile_zero(3);
-  }
-  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
-  for (int64_t k = 0; k < p.depth; k += kTileDepth) {
-    const uint16_t* const left = p.left + row * p.left_stride + k;
-    const uint32_t* const right = p.right + k / 2 * p.right_stride + column;
-    _tile_loadd(4, left, left_bytes);
-    _tile_loadd(6, right, right_bytes);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (kM > 1) {
-      _tile_loadd(5, left + kSide * p.left_stride, left_bytes);
-      _tile_dpbf16ps(2, 5, 6);
-    }
-    if constexpr (kN > 1) {
-      _tile_loadd(7, right + kSide, right_bytes);
-      _tile_dpbf16ps(1, 4, 7);
-    }
-    if constexpr (kM > 1 && kN > 1) _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, out, bytes);
-  if constexpr (kN > 1) _tile_stored(1, out + kSide, bytes);
-  if constexpr (kM > 1) _tile_stored(2, out + below, bytes);
-  if constexpr (kM > 1 && kN > 1) _tile_stored(3, out + below + kSide, bytes);
-}
-
-// The same for two steps of depth and all rows: four tiles of columns are loaded once. Tiles 0 and
-// 1 hold sums, 2 and 3 rows.
-HWY_INLINE void MultiplyTwoSteps(const BFloat16Product& p, int64_t column) {
-  const int64_t bytes = p.out_stride * 4;
-  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
-  const uint32_t* const right = p.right + column;
-  const uint32_t* const next = right + kTileDepth / 2 * p.right_stride;
-  _tile_loadd(4, right, right_bytes);
-  _tile_loadd(5, right + kSide, right_bytes);
-  _tile_loadd(6, next, right_bytes);
-  _tile_loadd(7, next + kSide, right_bytes);
-  for (int64_t row = 0; row < p.rows; row += kSide) {
-    float* const out = p.out + row * p.out_stride + column;
-    const uint16_t* const left = p.left + row * p.left_stride;
-    if (p.accumulate) {
-      _tile_loadd(0, out, bytes);
-      _tile_loadd(1, out + kSide, bytes);
-    } else {
-      _tile_zero(0);
-      _tile_zero(1);
-    }
-    _tile_loadd(2, left, left_bytes);
-    _tile_dpbf16ps(0, 2, 4);
-    _tile_dpbf16ps(1, 2, 5);
-    _tile_loadd(3, left + kTileDepth, left_bytes);
-    _tile_dpbf16ps(0, 3, 6);
-    _tile_dpbf16ps(1, 3, 7);
-    _tile_stored(0, out, bytes);
-    _tile_stored(1, out + kSide, bytes);
-  }
-}
-
-template <int kM>
-HWY_INLINE void MultiplyRows(const BFloat16Product& p, int64_t row, int64_t column) {
-  for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyTiles<kM, 2>(p, row, column);
-  if (column < p.columns) MultiplyTiles<kM, 1>(p, row, column);
-}
+constexpr int64_t kSide = 16;  // floats of a vector
 
 void scale(const BFloat16Product& p) {
   const __m512 factor = _mm512_set1_ps(p.scale);
@@ -156,13 +28,17 @@ void scale(const BFloat16Product& p) {
 }
 
 void multiply_tiles(const BFloat16Product& p) {
-  int64_t column = 0;
-  if (p.depth == 2 * kTileDepth) {
-    for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyTwoSteps(p, column);
-  }
-  int64_t row = 0;
-  for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplyRows<2>(p, row, column);
-  if (row < p.rows) MultiplyRows<1>(p, row, column);
+  constexpr int64_t numbers_of_step = 32;
+  multiply_bfloat16_tiles({.rows = p.rows,
+                           .columns = p.columns,
+                           .steps = p.depth / numbers_of_step,
+                           .left = reinterpret_cast<const char*>(p.left),
+                           .left_stride = p.left_stride * 2,
+                           .right = reinterpret_cast<const char*>(p.right),
+                           .right_stride = p.right_stride * 4,
+                           .accumulate = p.accumulate,
+                           .out = reinterpret_cast<char*>(p.out),
+                           .out_stride = p.out_stride * 4});
   if (p.scale != 1) scale(p);
 }
 
@@ -263,7 +139,7 @@ bool cpu_has_fast_vectors() {
 const BFloat16Kernels* find_kernels() {
   static constexpr BFloat16Kernels kTiles = {"AMX", take_tiles, release_tiles, multiply_tiles};
   static constexpr BFloat16Kernels kVectors = {"AVX512-BF16", [] {}, [] {}, multiply_vectors};
-  if (cpu_has_tiles() && system_grants_tiles()) return &kTiles;
+  if (has_tiles()) return &kTiles;
   return cpu_has_fast_vectors() ? &kVectors : nullptr;
 }
 

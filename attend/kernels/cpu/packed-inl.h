@@ -8,10 +8,11 @@
 #include <hwy/cache_control.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "attend/kernels/cpu/bytes-inl.h"
 #include "attend/kernels/cpu/matmul-inl.h"
+#include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/cpu/tile_products.h"
 #include "attend/kernels/helpers.h"
 #include "attend/kernels/packed_matrix.h"
 
@@ -89,10 +90,10 @@ class LeftRows {
     if (matrix.type() != WeightType::int8) return;
     constexpr bool wide = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL;
     if (const ByteKernel best = byte_kernel(); wide && best != nullptr) multiply_bytes_ = best;
-    bytes_.reset(new uint8_t[static_cast<size_t>(rows * depth_)]);
-    scales_.reset(new float[static_cast<size_t>(rows)]);
+    bytes_ = byte_arena_.take(rows * depth_);
+    scales_ = arena_.take(rows);
     for (int64_t r = 0; r < rows; ++r)
-      scales_[r] = RoundToBytes(a + r * a_stride, matrix.depth(), bytes_.get() + r * depth_);
+      scales_[r] = RoundToBytes(a + r * a_stride, matrix.depth(), bytes_ + r * depth_);
   }
 
   const float* floats(int64_t row) const { return a_ + row * a_stride_; }
@@ -103,9 +104,9 @@ class LeftRows {
                  const Rows<float>& out) const {
     multiply_bytes_({.rows = rows,
                      .depth = depth_,
-                     .a = bytes_.get() + first * depth_,
+                     .a = bytes_ + first * depth_,
                      .words = matrix.words(column),
-                     .a_scales = scales_.get() + first,
+                     .a_scales = scales_ + first,
                      .scales = matrix.scales(column),
                      .offsets = matrix.offsets(column),
                      .out = out.data,
@@ -116,8 +117,10 @@ class LeftRows {
   const float* a_;
   int64_t a_stride_, depth_;
   ByteKernel multiply_bytes_ = MultiplyBytes;
-  std::unique_ptr<uint8_t[]> bytes_;
-  std::unique_ptr<float[]> scales_;
+  Arena<uint8_t> byte_arena_;
+  Arena<float> arena_;
+  uint8_t* bytes_ = nullptr;
+  float* scales_ = nullptr;
 };
 
 // As AddPanel, for float or bfloat16 weights.
@@ -171,10 +174,16 @@ void ShareColumns(const PackedMatrix& matrix, const Compute& compute) {
   });
 }
 
+HWY_INLINE bool UsesTiles(const PackedMatrix& matrix, int64_t rows) {
+  const bool bytes = matrix.type() == WeightType::int8 && rows >= kTileSide;
+  return (bytes || matrix.rounded_rows() != nullptr) && has_tiles();
+}
+
 // Calls compute(row, rows, column) for all blocks of at most kPackedRows rows and a panel of
 // columns. Panels read rows again while they are in L2.
 template <class Compute>
 void ShareBlocks(const PackedMatrix& matrix, int64_t rows, const Compute& compute) {
+  const TileThread multiplies(UsesTiles(matrix, rows));  // parts of this thread find them taken
   constexpr int64_t cached_numbers = int64_t{1} << 17;
   const int64_t depth = std::max<int64_t>(1, matrix.depth());
   const int64_t together =
@@ -182,6 +191,7 @@ void ShareBlocks(const PackedMatrix& matrix, int64_t rows, const Compute& comput
   for (int64_t first = 0; first < rows; first += together) {
     const int64_t end = std::min(rows, first + together);
     ShareColumns(matrix, [&](int64_t begin, int64_t end_column) HWY_ATTR {
+      const TileThread multiplies(UsesTiles(matrix, rows));
       for (int64_t column = begin; column < end_column; column += PackedMatrix::panel)
         for (int64_t row = first; row < end; row += kPackedRows)
           compute(row, std::min(kPackedRows, end - row), column);

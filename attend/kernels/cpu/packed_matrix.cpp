@@ -41,46 +41,53 @@ HWY_INLINE void Rectify(int64_t rows, const Rows<float>& out) {
   }
 }
 
-// As AddPanel, for a matrix with rounded rows. `left`: the packed rows.
-HWY_INLINE void AddRoundedRows(const PackedMatrix& matrix, int64_t column, const uint16_t* left,
-                               int64_t rows, const Rows<float>& out) {
-  BFloat16Product product{.rows = rows / kBFloat16Rows * kBFloat16Rows,
-                          .columns = PackedMatrix::panel,
-                          .depth = matrix.pair_depth(),
-                          .left = left,
-                          .left_stride = matrix.pair_depth(),
-                          .right = matrix.pairs(column),
-                          .right_stride = PackedMatrix::panel,
-                          .accumulate = true,
-                          .out = out.data,
-                          .out_stride = out.stride};
-  if (product.rows > 0) matrix.rounded_rows()->multiply(product);
-  const int64_t rest = rows - product.rows;
-  if (rest == 0) return;
-  float last[kBFloat16Rows * PackedMatrix::panel] = {};
-  float* const to = out.data + product.rows * out.stride;
-  for (int64_t r = 0; r < rest; ++r)
-    std::copy_n(to + r * out.stride, PackedMatrix::panel, last + r * PackedMatrix::panel);
-  product.left += product.rows * product.left_stride;
-  product.rows = kBFloat16Rows;
-  product.out = last;
-  product.out_stride = PackedMatrix::panel;
-  matrix.rounded_rows()->multiply(product);
-  for (int64_t r = 0; r < rest; ++r)
-    std::copy_n(last + r * PackedMatrix::panel, PackedMatrix::panel, to + r * out.stride);
+// Results of `rows` rows from sums of products [rows][panel], for the panel of columns from
+// `column` on.
+HWY_INLINE void FinishRows(const PackedProducts& p, const float* sums, int64_t row, int64_t rows,
+                           int64_t column) {
+  const Tag<float> d;
+  const float* const bias = p.matrix->bias(column);
+  for (int64_t r = 0; r < rows; ++r, sums += PackedMatrix::panel) {
+    float* const to = p.out + (row + r) * p.out_stride + column;
+    for (int64_t c = 0; c < PackedMatrix::panel; c += kLanes<float>) {
+      auto x = hn::Add(hn::LoadU(d, sums + c), hn::LoadU(d, bias + c));
+      if (p.accumulate) x = hn::Add(x, hn::LoadU(d, to + c));
+      // NaN stays NaN.
+      if (p.relu) x = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+      hn::StoreU(x, d, to + c);
+    }
+  }
 }
 
+// Fetches the memory of results while their sums are computed.
+HWY_INLINE void FetchRows(const PackedProducts& p, int64_t row, int64_t rows, int64_t column) {
+  constexpr int64_t line = 64 / sizeof(float);
+  for (int64_t r = row; r < row + rows; ++r)
+    for (int64_t c = column; c < column + PackedMatrix::panel; c += line)
+      __builtin_prefetch(p.out + r * p.out_stride + c, /*rw=*/1, /*locality=*/2);
+}
+
+// PackedRows for a matrix with rounded rows. Sums stay in the first-level cache: rows of the
+// results often lie in the same sets of it.
 void RoundedRows(const PackedProducts& p) {
   const PackedMatrix& matrix = *p.matrix;
   const int64_t depth = matrix.pair_depth(), padded = WholeBFloat16Rows(p.rows);
-  const std::unique_ptr<uint16_t[]> left(new uint16_t[static_cast<size_t>(padded * depth)]);
-  PackLeft(p.a, p.a_stride, p.rows, matrix.depth(), padded, left.get(), depth);
+  Arena<uint16_t> arena;
+  uint16_t* const left = arena.take(padded * depth);
+  PackLeft(p.a, p.a_stride, p.rows, matrix.depth(), padded, left, depth);
   ShareBlocks(matrix, p.rows, [&](int64_t row, int64_t rows, int64_t column) HWY_ATTR {
-    const BFloat16Thread multiplies(matrix.rounded_rows());
-    const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
-    BeginRows(matrix.bias(column), rows, p.accumulate, out);
-    AddRoundedRows(matrix, column, left.get() + row * depth, rows, out);
-    if (p.relu) Rectify(rows, out);
+    HWY_ALIGN float sums[kPackedRows * PackedMatrix::panel];
+    FetchRows(p, row, rows, column);
+    matrix.rounded_rows()->multiply({.rows = WholeBFloat16Rows(rows),
+                                     .columns = PackedMatrix::panel,
+                                     .depth = depth,
+                                     .left = left + row * depth,
+                                     .left_stride = depth,
+                                     .right = matrix.pairs(column),
+                                     .right_stride = PackedMatrix::panel,
+                                     .out = sums,
+                                     .out_stride = PackedMatrix::panel});
+    FinishRows(p, sums, row, rows, column);
   });
 }
 

@@ -184,6 +184,7 @@ void AllTokenRows(const TokenRows& p) {
       all.add(logits.get() + p.rows * column, column, 0, p.rows);
   } else {
     HWY_ALIGN float block[kPackedRows * PackedMatrix::panel];
+    const TileThread multiplies(UsesTiles(matrix, p.rows));
     for (int64_t column = 0; column < matrix.columns(); column += PackedMatrix::panel) {
       for (int64_t first = 0; first < p.rows; first += kPackedRows) {
         const int64_t count = std::min(kPackedRows, p.rows - first);
