@@ -6,8 +6,8 @@
 Models have random weights: the sizes of all-MiniLM-L6-v2 and of BERT-base, mean pooling, length 1. Sentences have 12, 64
 or 256 tokens with the special tokens. All sides split the text, so a row is the time from texts to vectors. ONNX
 Runtime runs a graph of its fused nodes, in int8 quantized by its own tool. Vectors are compared before timing. All
-sides take turns. Prints a JSON object per row. Ratios are medians of the turns' ratios of the processor time of all
-threads, which depends less on other load than the clock.
+sides take turns. Prints a JSON object per row. A ratio is the median of the turns' ratios. One thread is timed by its processor
+time, several by the clock.
 """
 
 import argparse
@@ -280,12 +280,12 @@ def compare(args, folder, case, tokenizer):
         check_equal(case, first, peer.name, peer.turn()["vectors"])
     turns = [[side.turn() for side in (ours, *peers)] for _ in range(args.turns)]
     ours.close()
+    clock = "processor" if case.threads == 1 else "wall"
     for i, peer in enumerate(peers, 1):
         row = {"work": case.work(), "peer": peer.name, "unit": "ms per text", "bar": case.bar}
         for name, side in (("ours", 0), ("theirs", i)):
-            row[name] = 1e3 * statistics.median(turn[side]["processor"] for turn in turns) / count
-        row["ratio"] = statistics.median(turn[i]["processor"] / turn[0]["processor"] for turn in turns)
-        row["ratio_of_wall"] = statistics.median(turn[i]["wall"] / turn[0]["wall"] for turn in turns)
+            row[name] = 1e3 * statistics.median(turn[side][clock] for turn in turns) / count
+        row["ratio"] = statistics.median(turn[i][clock] / turn[0][clock] for turn in turns)
         print(json.dumps(row), flush=True)
 
 
