@@ -6,8 +6,8 @@
 Models have random weights: the sizes of all-MiniLM-L6-v2 and of BERT-base, mean pooling, length 1. Sentences have 12, 64
 or 256 tokens with the special tokens. All sides split the text, so a row is the time from texts to vectors. ONNX
 Runtime runs a graph of its fused nodes, in int8 quantized by its own tool. Vectors are compared before timing. All
-sides take turns. Prints a JSON object per row. A ratio is the median of the turns' ratios. One thread is timed by its processor
-time, several by the clock.
+sides take turns. Prints a JSON object per row. A ratio is the median of the turns' ratios. One thread is timed by its
+processor time, several by the clock.
 """
 
 import argparse

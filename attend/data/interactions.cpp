@@ -112,7 +112,7 @@ class InteractionLines {
 
   bool next(Interaction& interaction) {
     std::string_view line;
-    if (!lines_.next(line)) return false;
+    if (!lines_.next_entry(line)) return false;
     interaction = internal::at_line(lines_, [&] { return parse(line); });
     return true;
   }

@@ -124,7 +124,7 @@ class GraphBuilder {
       const int64_t before = lines.number();
       try {
         std::string_view line;
-        if (!lines.next(line)) return;
+        if (!lines.next_entry(line)) return;
         internal::at_line(lines, [&] { add(line); });
       } catch (const Error& error) {
         if (bad_ == nullptr || lines.number() == before) throw;

@@ -152,11 +152,7 @@ int64_t PairReader::line() const {
 
 bool PairReader::next_line(std::string& source, std::string& target) {
   std::string_view line;
-  if (!streams_->source->next(line)) return false;
-  if (is_blank(line)) {
-    if (streams_->source->only_blanks_follow()) return false;
-    line = "";
-  }
+  if (!streams_->source->next_entry(line)) return false;
   std::tie(source, target) =
       internal::at_line(*streams_->source, [&] { return parse_line(line, files_); });
   return true;
@@ -245,8 +241,7 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
   std::vector<Example> examples;
   internal::Lines lines(bytes, name, maximum_line);
   std::string_view line;
-  while (lines.next(line)) {
-    if (is_blank(line) && lines.only_blanks_follow()) break;
+  while (lines.next_entry(line)) {
     const auto [source, target] = internal::at_line(lines, [&] { return parse_line(line); });
     examples.push_back({std::string(source), {std::string(target)}, lines.number()});
   }

@@ -63,6 +63,16 @@ class Lines {
     return true;
   }
 
+  // As next, for lines that are not blank: returns false if only blank lines are left. A blank line
+  // before others is returned.
+  bool next_entry(std::string_view& line) {
+    if (!next(line)) return false;
+    if (line.find_first_not_of(" \t") != std::string_view::npos) return true;
+    blank_ = line;
+    line = blank_;
+    return !only_blanks_follow();
+  }
+
   // Whether blanks up to `maximum_line` bytes end the file. Ends the validity of the last line.
   bool only_blanks_follow() {
     while (rest_.find_first_not_of(" \t\r\n") == std::string_view::npos) {
@@ -108,7 +118,7 @@ class Lines {
   int64_t maximum_line_;
   int64_t number_ = 0;
   std::optional<ByteReader> reader_;
-  std::string buffer_;
+  std::string buffer_, blank_;
 };
 
 // Converts a text to one line without TABs.

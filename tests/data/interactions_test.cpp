@@ -36,6 +36,10 @@ TEST(Interactions, UsersMayHaveBlanks) {
   EXPECT_THAT(parse("Ann B\tx\nAnn B\ty\n"), ElementsAre(ItemSequence{"Ann B", {"x", "y"}}));
 }
 
+TEST(Interactions, MayEndWithBlankLines) {
+  EXPECT_EQ(parse("u b\nu c\n\n \t\r\n"), parse("u b\nu c\n"));
+}
+
 TEST(Interactions, RefuseByLine) {
   EXPECT_THAT(refusal("u a\nu\n"), HasSubstr("t.tsv:2: 1 fields; a line is a user, an item"));
   EXPECT_THAT(refusal("u a b c d\n"), HasSubstr("t.tsv:1: 5 fields"));

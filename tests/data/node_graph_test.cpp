@@ -48,6 +48,11 @@ TEST(NodeGraph, HasNodesInTheOrderOfTheirLines) {
   EXPECT_TRUE(graph == *parse(four, "b a\na d\na c\n").graph);
 }
 
+TEST(NodeGraph, MayEndWithBlankLines) {
+  EXPECT_TRUE(*parse(four + "\n\r\n", "a\tb\nd a\n \n\n").graph ==
+              *parse(four, "a\tb\nd a\n").graph);
+}
+
 TEST(NodeGraph, HasDirectedEdgesAndFeaturesAsTheyAreWhereToldSo) {
   const NodeGraph graph =
       *parse(four, "a\tb\nd a\nb a\n", {.directed = true, .normalise_features = false}).graph;
