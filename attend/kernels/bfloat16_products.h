@@ -7,6 +7,8 @@
 
 namespace attend::kernels {
 
+class MemoryAhead;
+
 // out_rc (+)= sum_k left_rk right_kc. Magnitudes below 2^-126 count as 0, in operands and sums. The
 // bits of a sum do not depend on other rows and columns.
 struct BFloat16Product {
@@ -24,6 +26,7 @@ struct BFloat16Product {
   float scale = 1;       // factor of the final value of out, including what it held before
   float* out = nullptr;  // out_rc at out[r * out_stride + c]
   int64_t out_stride = 0;
+  MemoryAhead* ahead = nullptr;  // fetched meanwhile; optional
 };
 
 struct BFloat16Kernels {

@@ -7,6 +7,8 @@
 
 namespace attend::kernels {
 
+class MemoryAhead;
+
 // out_rc += a_scale_r scale_c (sum_k a_rk w_kc - offset_c) for 32 columns. Sums below 2^31 are
 // exact. The bits of a row do not depend on other rows.
 struct ByteProduct {
@@ -19,6 +21,7 @@ struct ByteProduct {
   const int32_t* offsets = nullptr;  // [32]
   float* out = nullptr;              // row r at out + r * out_stride
   int64_t out_stride = 0;
+  MemoryAhead* ahead = nullptr;  // fetched meanwhile; optional
 };
 
 using ByteKernel = void (*)(const ByteProduct& product);

@@ -36,21 +36,23 @@ struct Helpers::Share {
 
   int64_t parts;
   const void* work;
-  void (*compute)(const void* work, int64_t part);
+  void (*compute)(const void* work, int64_t part, int64_t next);
   // Parts taken from the beginning (low half) and from the end (high half).
   alignas(64) std::atomic<uint64_t> taken = 0;
 
   bool compute_first() {
     const uint64_t before = taken.fetch_add(1, std::memory_order_relaxed);
     if (!is_left(before)) return false;
-    compute(work, static_cast<int64_t>(before % from_end));
+    const auto part = static_cast<int64_t>(before % from_end);
+    compute(work, part, part + 1);
     return true;
   }
 
   bool compute_last() {
     const uint64_t before = taken.fetch_add(from_end, std::memory_order_relaxed);
     if (!is_left(before)) return false;
-    compute(work, parts - 1 - static_cast<int64_t>(before / from_end));
+    const int64_t part = parts - 1 - static_cast<int64_t>(before / from_end);
+    compute(work, part, part - 1);
     return true;
   }
 
@@ -128,12 +130,13 @@ void help_this_thread(Helpers* helpers) { helpers_of_thread = helpers; }
 
 bool is_helped() { return helpers_of_thread != nullptr && helpers_of_thread->max_ > 0; }
 
-void share_parts(int64_t parts, const void* work, void (*compute)(const void* work, int64_t part)) {
+void share_parts(int64_t parts, const void* work,
+                 void (*compute)(const void* work, int64_t part, int64_t next)) {
   if (parts > 1 && is_helped()) {
     Helpers::Share share{.parts = parts, .work = work, .compute = compute};
     return helpers_of_thread->share(share);
   }
-  for (int64_t part = 0; part < parts; ++part) compute(work, part);
+  for (int64_t part = 0; part < parts; ++part) compute(work, part, part + 1);
 }
 
 }  // namespace attend::kernels

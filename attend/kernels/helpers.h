@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 
 namespace attend::kernels {
 
@@ -23,7 +24,7 @@ class Helpers {
  private:
   friend bool is_helped();
   friend void share_parts(int64_t parts, const void* work,
-                          void (*compute)(const void* work, int64_t part));
+                          void (*compute)(const void* work, int64_t part, int64_t next));
   struct Share;
 
   void share(Share& share);
@@ -46,15 +47,23 @@ void help_this_thread(Helpers* helpers);
 // Whether helpers may compute work that this thread shares.
 bool is_helped();
 
-// Calls compute(work, 0) .. compute(work, parts - 1), each once; returns when all have ended. This
-// thread starts with the first part, its helpers with the last. Each thus finds data of the
-// previous call in its cache. compute must not throw.
-void share_parts(int64_t parts, const void* work, void (*compute)(const void* work, int64_t part));
+// Calls compute(work, part, next) for the parts 0 .. parts - 1, each once; returns when all have
+// ended. This thread starts with the first part, its helpers with the last. Each thus finds data of
+// the previous call in its cache. `next` is the part that the thread takes afterwards, if another
+// thread does not; it may lie outside the parts. compute must not throw.
+void share_parts(int64_t parts, const void* work,
+                 void (*compute)(const void* work, int64_t part, int64_t next));
 
+// The same for compute(part) or compute(part, next).
 template <class Compute>
 void share_parts(int64_t parts, const Compute& compute) {
-  share_parts(parts, &compute,
-              [](const void* work, int64_t part) { (*static_cast<const Compute*>(work))(part); });
+  share_parts(parts, &compute, [](const void* work, int64_t part, int64_t next) {
+    const Compute& compute_part = *static_cast<const Compute*>(work);
+    if constexpr (std::is_invocable_v<const Compute&, int64_t, int64_t>)
+      compute_part(part, next);
+    else
+      compute_part(part);
+  });
 }
 
 }  // namespace attend::kernels

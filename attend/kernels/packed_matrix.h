@@ -5,6 +5,7 @@
 
 #include "attend/kernels/bfloat16_products.h"
 #include "attend/kernels/storage.h"
+#include "attend/kernels/weight_memory.h"
 
 namespace attend::kernels {
 
@@ -49,10 +50,8 @@ class PackedMatrix {
   int64_t padded_columns() const { return (columns_ + panel - 1) / panel * panel; }
 
   // The columns from `column` (a multiple of panel) on: [depth][panel] and [panel].
-  const float* weights(int64_t column) const { return data_.data() + first_ + column * depth_; }
-  const BFloat16* bfloat16_weights(int64_t column) const {
-    return bfloat16_.data() + first_ + column * depth_;
-  }
+  const float* weights(int64_t column) const { return panel_of<float>(column); }
+  const BFloat16* bfloat16_weights(int64_t column) const { return panel_of<BFloat16>(column); }
   const float* bias(int64_t column) const { return bias_.data() + column; }
 
   // Kernels for input rows rounded to bfloat16; null: rows are floats. pairs() are the weights for
@@ -60,33 +59,42 @@ class PackedMatrix {
   // half, zeros after the depth.
   const BFloat16Kernels* rounded_rows() const { return kernels_; }
   int64_t pair_depth() const { return (depth_ + pair_group - 1) / pair_group * pair_group; }
-  const uint32_t* pairs(int64_t column) const {
-    return pairs_.data() + first_ + column * pair_depth() / 2;
-  }
+  const uint32_t* pairs(int64_t column) const { return panel_of<uint32_t>(column); }
 
   // The same for bytes: [byte_depth() / byte_group][panel], zeros after the depth. Scales: [panel].
   // Offsets: sums over the depth of byte_zero byte_ck, [panel].
   int64_t byte_depth() const { return (depth_ + byte_group - 1) / byte_group * byte_group; }
-  const int32_t* words(int64_t column) const {
-    return words_.data() + first_ + column * byte_depth() / byte_group;
-  }
+  const int32_t* words(int64_t column) const { return panel_of<int32_t>(column); }
   const float* scales(int64_t column) const { return scales_.data() + column; }
   const int32_t* offsets(int64_t column) const { return offsets_.data() + column; }
 
+  // Memory of the panel of columns from `column` on, in any of these forms.
+  const char* panel_memory(int64_t column) const {
+    return memory_.data() + column / panel * panel_bytes();
+  }
+  int64_t panel_bytes() const;
+
  private:
   template <class W>
-  void pack_numbers(const float* weight, std::vector<W>& all);
+  const W* panel_of(int64_t column) const {
+    return reinterpret_cast<const W*>(panel_memory(column));
+  }
+  // First number of a column.
+  template <class W>
+  W* column_of(int64_t column) {
+    return reinterpret_cast<W*>(memory_.data() + column / panel * panel_bytes()) + column % panel;
+  }
+  template <class W>
+  void pack_numbers(const float* weight);
   void pack_bytes(const float* weight);
   void pack_pairs(const float* weight);
 
   int64_t columns_ = 0, depth_ = 0;
   WeightType type_ = WeightType::float32;
   const BFloat16Kernels* kernels_ = nullptr;
-  std::vector<float> data_, bias_, scales_;
-  std::vector<BFloat16> bfloat16_;
-  std::vector<int32_t> words_, offsets_;
-  std::vector<uint32_t> pairs_;
-  int64_t first_ = 0;  // start of a cache line in data_, bfloat16_, words_ or pairs_
+  WeightMemory memory_;  // the panels
+  std::vector<float> bias_, scales_;
+  std::vector<int32_t> offsets_;
 };
 
 // y_r = f(W a_r + b), or with `accumulate` y_r + W a_r + b: a layer with its activation, or with

@@ -75,6 +75,21 @@ TEST(Helpers, TakePartsFromTheLastOn) {
   help_this_thread(nullptr);
 }
 
+TEST(Helpers, SayWhichPartTheThreadTakesNext) {
+  HelpingThreads threads(1);
+  help_this_thread(&threads.helpers());
+  const std::thread::id caller = std::this_thread::get_id();
+  std::array<int64_t, 16> steps = {};
+  for (int round = 0; round < 100; ++round) {
+    share_parts(std::ssize(steps), [&](int64_t part, int64_t next) {
+      const bool by_caller = std::this_thread::get_id() == caller;
+      steps[static_cast<size_t>(part)] = by_caller ? next - part : part - next;
+    });
+    for (const int64_t step : steps) EXPECT_EQ(step, 1);
+  }
+  help_this_thread(nullptr);
+}
+
 TEST(Helpers, SeveralThreadsShareWithTheSame) {
   HelpingThreads threads(2);
   std::array<int64_t, 3> sums = {};

@@ -79,6 +79,11 @@ std::vector<Layer> layers() {
          {std::pair<int64_t, int64_t>{1, 1}, {32, 20}, {70, 33}, {64, 128}, {3, 300}})
       for (const WeightType type : {WeightType::float32, WeightType::bfloat16})
         all.push_back({rows, columns, depth, type});
+  // Several parts of the depth, and more rows than blocks that read a panel one after another.
+  for (const WeightType type : {WeightType::float32, WeightType::bfloat16}) {
+    all.push_back({11, 40, 2100, type});
+    all.push_back({300, 70, 33, type});
+  }
   return all;
 }
 

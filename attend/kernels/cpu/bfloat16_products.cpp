@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/cpu/rows_ahead-inl.h"
 #include "attend/kernels/cpu/tile_products.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -38,7 +39,8 @@ void multiply_tiles(const BFloat16Product& p) {
                            .right_stride = p.right_stride * 4,
                            .accumulate = p.accumulate,
                            .out = reinterpret_cast<char*>(p.out),
-                           .out_stride = p.out_stride * 4});
+                           .out_stride = p.out_stride * 4,
+                           .ahead = p.ahead});
   if (p.scale != 1) scale(p);
 }
 
@@ -97,6 +99,7 @@ HWY_INLINE void MultiplyVectors(const BFloat16Product& p, int64_t row, int64_t c
   const uint16_t* const left = p.left + row * p.left_stride;
   const uint32_t* right = p.right + column;
   for (int64_t k = 0; k < p.depth; k += kUnrolledDepth) {
+    if (p.ahead != nullptr) p.ahead->fetch_some();
 #pragma GCC unroll 4
     for (int64_t step = k; step < k + kUnrolledDepth; step += 2, right += p.right_stride)
       AddPairs<kN>(left + step, p.left_stride, right, sums);
@@ -117,6 +120,8 @@ HWY_INLINE void MultiplyVectors(const BFloat16Product& p, int64_t row, int64_t c
 }
 
 void multiply_vectors(const BFloat16Product& p) {
+  constexpr int64_t together = kVectorRows * kUnrolledDepth * 2 * kSide;
+  if (p.ahead != nullptr) p.ahead->divide(p.rows * p.depth * p.columns / together);
   for (int64_t row = 0; row < p.rows; row += kVectorRows) {
     int64_t column = 0;
     for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyVectors<2>(p, row, column);

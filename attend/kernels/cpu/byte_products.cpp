@@ -98,7 +98,8 @@ void multiply_tiles(const ByteProduct& p) {
                          .right = reinterpret_cast<const char*>(p.words),
                          .right_stride = 4 * kPanel,
                          .out = reinterpret_cast<char*>(sums),
-                         .out_stride = 4 * kPanel});
+                         .out_stride = 4 * kPanel,
+                         .ahead = p.ahead});
     for (int64_t c = 0; c < kPanel; c += kLanes) {
       const __m512i offset = _mm512_loadu_si512(p.offsets + c);
       const __m512 scale = _mm512_loadu_ps(p.scales + c);

@@ -40,11 +40,24 @@ struct Rows {
   int64_t stride;
 };
 
+// Memory that a step fetches: none, or `pace` bytes per index of the depth.
+struct NothingAhead {
+  HWY_INLINE void fetch(int64_t /*k*/) const {}
+};
+struct BytesAhead {
+  const char* first;
+  int64_t pace;
+
+  HWY_INLINE void fetch(int64_t k) const {
+    __builtin_prefetch(first + k * pace, /*rw=*/0, /*locality=*/2);
+  }
+};
+
 // out[r][c] (+)= sum_k a(r, k) b[k][c] for kR rows and kV vectors of columns. B is T, or a type
 // that Load() widens to T.
-template <int kR, int kV, class T, class B>
+template <int kR, int kV, class T, class B, class Ahead = NothingAhead>
 HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int64_t depth,
-                             bool accumulate, const Rows<T>& out) {
+                             bool accumulate, const Rows<T>& out, const Ahead& ahead = {}) {
   const Tag<T> d;
   const T* HWY_RESTRICT left = a.data;
   const B* HWY_RESTRICT right = b.data;
@@ -64,6 +77,7 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int6
 #pragma GCC unroll 4
 #endif
   for (int64_t k = 0; k < depth; ++k) {
+    ahead.fetch(k);
     Vec<T> columns[kV];
 #pragma GCC unroll 16
     for (int v = 0; v < kV; ++v) columns[v] = Load(right + k * right_stride + v * kLanes<T>);
@@ -82,12 +96,13 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int6
 }
 
 // Rows that do not fill a step: rows < kR.
-template <int kR, int kV, class T, class B>
+template <int kR, int kV, class T, class B, class Ahead = NothingAhead>
 HWY_INLINE void MultiplyRest(int64_t rows, const Broadcast<T>& a, const Rows<const B>& b,
-                             int64_t depth, bool accumulate, const Rows<T>& out) {
+                             int64_t depth, bool accumulate, const Rows<T>& out,
+                             const Ahead& ahead = {}) {
   if constexpr (kR > 0) {
-    if (rows == kR) return MultiplyStep<kR, kV>(a, b, depth, accumulate, out);
-    MultiplyRest<kR - 1, kV>(rows, a, b, depth, accumulate, out);
+    if (rows == kR) return MultiplyStep<kR, kV>(a, b, depth, accumulate, out, ahead);
+    MultiplyRest<kR - 1, kV>(rows, a, b, depth, accumulate, out, ahead);
   }
 }
 

@@ -5,13 +5,12 @@
 #define ATTEND_KERNELS_PACKED_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
 
 #include "attend/kernels/cpu/bytes-inl.h"
 #include "attend/kernels/cpu/matmul-inl.h"
 #include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/cpu/rows_ahead-inl.h"
 #include "attend/kernels/cpu/tile_products.h"
 #include "attend/kernels/helpers.h"
 #include "attend/kernels/packed_matrix.h"
@@ -25,6 +24,9 @@ inline constexpr int64_t kPackedRows = 64;
 // Prefetch distance of a product of few rows. It is limited by loading the weights, and the
 // hardware prefetches only to the end of a page.
 inline constexpr int64_t kFetchedAhead = 64;  // depth steps, a line or two each
+
+// Depth of a part: it stays in L2 together with the next one.
+inline constexpr int64_t kPartDepth = 1024;
 
 // Vectors of columns per step for few rows. One or two rows leave registers for more vectors than
 // in MultiplyPanel. They read the lines of a panel one after another, with more sums in flight.
@@ -54,7 +56,8 @@ HWY_NOINLINE void AddFewRows(const W* weights, int64_t depth, const float* a, in
       for (int v = 0; v < kV; ++v) {
         columns[v] = Load(right + v * lanes);
         if (v * lanes % (64 / sizeof(W)) == 0)
-          hwy::Prefetch(right + v * lanes + kFetchedAhead * PackedMatrix::panel);
+          __builtin_prefetch(right + v * lanes + kFetchedAhead * PackedMatrix::panel, /*rw=*/0,
+                             /*locality=*/2);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < kR; ++r) {
@@ -101,7 +104,7 @@ class LeftRows {
 
   // As AddPanel, for a byte matrix.
   void add_bytes(const PackedMatrix& matrix, int64_t column, int64_t first, int64_t rows,
-                 const Rows<float>& out) const {
+                 const Rows<float>& out, MemoryAhead* ahead) const {
     multiply_bytes_({.rows = rows,
                      .depth = depth_,
                      .a = bytes_ + first * depth_,
@@ -110,7 +113,8 @@ class LeftRows {
                      .scales = matrix.scales(column),
                      .offsets = matrix.offsets(column),
                      .out = out.data,
-                     .out_stride = out.stride});
+                     .out_stride = out.stride,
+                     .ahead = ahead});
   }
 
  private:
@@ -123,32 +127,54 @@ class LeftRows {
   float* scales_ = nullptr;
 };
 
-// As AddPanel, for float or bfloat16 weights.
+// out[r][c] += sum_k a_rk w_kc for the columns of MultiplyPanel.
+template <class W>
+HWY_NOINLINE void MultiplyPart(int64_t rows, const Broadcast<float>& a, const Rows<const W>& b,
+                               int64_t depth, const Rows<float>& out, MemoryAhead& ahead) {
+  for (int64_t r = 0; r < rows; r += kRowsPerStep) {
+    const Broadcast<float> left{a.data + r * a.row, a.row, a.step};
+    const Rows<float> to{out.data + r * out.stride, out.stride};
+    const BytesAhead fetched{ahead.take(depth), ahead.pace()};
+    if (r + kRowsPerStep <= rows)
+      MultiplyStep<kRowsPerStep, kVectorsPerStep>(left, b, depth, true, to, fetched);
+    else
+      MultiplyRest<kRowsPerStep - 1, kVectorsPerStep>(rows - r, left, b, depth, true, to, fetched);
+  }
+}
+
+// As AddPanel, for float or bfloat16 weights. Results do not depend on the parts.
 template <class W>
 HWY_INLINE void AddNumbers(const W* weights, int64_t depth, const float* a, int64_t a_stride,
-                           int64_t rows, const Rows<float>& out) {
+                           int64_t rows, const Rows<float>& out, MemoryAhead* ahead) {
   static_assert(PackedMatrix::panel % kPanel<float> == 0);
   if (rows <= kRowsPerStep)
     return AddSomeRows<kRowsPerStep>(rows, weights, depth, a, a_stride, out);
-  for (int64_t c = 0; c < PackedMatrix::panel; c += kPanel<float>)
-    MultiplyPanel<kVectorsPerStep, float, W>(rows, {a, a_stride, 1},
-                                             {weights + c, PackedMatrix::panel}, depth,
-                                             /*accumulate=*/true, {out.data + c, out.stride});
+  constexpr int64_t panel = PackedMatrix::panel;
+  MemoryAhead nothing;
+  if (ahead == nullptr) ahead = &nothing;
+  ahead->divide((rows + kRowsPerStep - 1) / kRowsPerStep * (panel / kPanel<float>)*depth);
+  for (int64_t k = 0; k < depth; k += kPartDepth) {
+    const int64_t part = std::min(kPartDepth, depth - k);
+    for (int64_t c = 0; c < panel; c += kPanel<float>)
+      MultiplyPart<W>(rows, {a + k, a_stride, 1}, {weights + k * panel + c, panel}, part,
+                      {out.data + c, out.stride}, *ahead);
+  }
 }
 
 // out[r][c] += sum_k a_rk w_kc for `rows` rows from `first` on, at most kPackedRows, and the panel
-// of columns from `column` on.
+// of columns from `column` on. Meanwhile fetches `ahead`, if given.
 HWY_INLINE void AddPanel(const PackedMatrix& matrix, int64_t column, const LeftRows& left,
-                         int64_t first, int64_t rows, const Rows<float>& out) {
+                         int64_t first, int64_t rows, const Rows<float>& out,
+                         MemoryAhead* ahead = nullptr) {
   const float* a = left.floats(first);
   switch (matrix.type()) {
     case WeightType::float32:
-      return AddNumbers(matrix.weights(column), matrix.depth(), a, left.stride(), rows, out);
+      return AddNumbers(matrix.weights(column), matrix.depth(), a, left.stride(), rows, out, ahead);
     case WeightType::bfloat16:
       return AddNumbers(matrix.bfloat16_weights(column), matrix.depth(), a, left.stride(), rows,
-                        out);
+                        out, ahead);
     case WeightType::int8:
-      return left.add_bytes(matrix, column, first, rows, out);
+      return left.add_bytes(matrix, column, first, rows, out, ahead);
   }
 }
 
@@ -158,19 +184,19 @@ inline constexpr int64_t kSharedBytes = int64_t{1} << 15;
 
 // Columns of a part, whole panels.
 inline int64_t SharedColumns(const PackedMatrix& matrix) {
-  const int64_t panel_bytes = PackedMatrix::panel * matrix.depth() * weight_size(matrix.type());
   return PackedMatrix::panel *
-         std::max<int64_t>(1, kSharedBytes / std::max<int64_t>(1, panel_bytes));
+         std::max<int64_t>(1, kSharedBytes / std::max<int64_t>(1, matrix.panel_bytes()));
 }
 
-// Calls compute(first, end) with ranges of columns, whole panels, distributed over threads. Results
-// do not depend on the thread.
+// Calls compute(first, end, next) with ranges of columns, whole panels, distributed over threads.
+// `next`: the first column of the range that the thread takes afterwards; it may lie outside the
+// columns. Results do not depend on the thread.
 template <class Compute>
 void ShareColumns(const PackedMatrix& matrix, const Compute& compute) {
   const int64_t together = SharedColumns(matrix);
-  share_parts((matrix.columns() + together - 1) / together, [&](int64_t part) {
+  share_parts((matrix.columns() + together - 1) / together, [&](int64_t part, int64_t next) {
     const int64_t first = part * together;
-    compute(first, std::min(first + together, matrix.padded_columns()));
+    compute(first, std::min(first + together, matrix.padded_columns()), next * together);
   });
 }
 
@@ -179,22 +205,34 @@ HWY_INLINE bool UsesTiles(const PackedMatrix& matrix, int64_t rows) {
   return (bytes || matrix.rounded_rows() != nullptr) && has_tiles();
 }
 
-// Calls compute(row, rows, column) for all blocks of at most kPackedRows rows and a panel of
-// columns. Panels read rows again while they are in L2.
+// Part i of n of the panel of columns from `column` on, or nothing if it lies outside the columns.
+HWY_INLINE MemoryAhead PanelAhead(const PackedMatrix& matrix, int64_t column, int64_t i,
+                                  int64_t n) {
+  if (column < 0 || column >= matrix.columns()) return {};
+  const int64_t bytes = (matrix.panel_bytes() + n - 1) / n;
+  return {matrix.panel_memory(column) + i * bytes, bytes};
+}
+
+// Calls compute(row, rows, column, ahead) for all blocks of at most kPackedRows rows and a panel of
+// columns. Panels read rows again while they are in L2. `ahead` is a part of the next panel.
 template <class Compute>
 void ShareBlocks(const PackedMatrix& matrix, int64_t rows, const Compute& compute) {
   const TileThread multiplies(UsesTiles(matrix, rows));  // parts of this thread find them taken
-  constexpr int64_t cached_numbers = int64_t{1} << 17;
-  const int64_t depth = std::max<int64_t>(1, matrix.depth());
-  const int64_t together =
-      std::max<int64_t>(1, cached_numbers / (depth * kPackedRows)) * kPackedRows;
-  for (int64_t first = 0; first < rows; first += together) {
-    const int64_t end = std::min(rows, first + together);
-    ShareColumns(matrix, [&](int64_t begin, int64_t end_column) HWY_ATTR {
+  constexpr int64_t cached_bytes = int64_t{3} << 18, panel = PackedMatrix::panel;
+  const int64_t row_bytes = std::max<int64_t>(1, matrix.panel_bytes() / panel);
+  const int64_t blocks = std::clamp<int64_t>(cached_bytes / (row_bytes * kPackedRows), 1, 4);
+  for (int64_t first = 0; first < rows; first += blocks * kPackedRows) {
+    const int64_t count = std::min(blocks, (rows - first + kPackedRows - 1) / kPackedRows);
+    ShareColumns(matrix, [&](int64_t begin, int64_t end, int64_t next) HWY_ATTR {
       const TileThread multiplies(UsesTiles(matrix, rows));
-      for (int64_t column = begin; column < end_column; column += PackedMatrix::panel)
-        for (int64_t row = first; row < end; row += kPackedRows)
-          compute(row, std::min(kPackedRows, end - row), column);
+      for (int64_t column = begin; column < end; column += panel) {
+        const int64_t following = column + panel < end ? column + panel : next;
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t row = first + i * kPackedRows;
+          MemoryAhead ahead = PanelAhead(matrix, following, i, count);
+          compute(row, std::min(kPackedRows, rows - row), column, ahead);
+        }
+      }
     });
   }
 }

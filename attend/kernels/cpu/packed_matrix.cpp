@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 #include "attend/base/error.h"
 #include "attend/kernels/cpu/bfloat16-inl.h"
@@ -75,32 +74,35 @@ void RoundedRows(const PackedProducts& p) {
   Arena<uint16_t> arena;
   uint16_t* const left = arena.take(padded * depth);
   PackLeft(p.a, p.a_stride, p.rows, matrix.depth(), padded, left, depth);
-  ShareBlocks(matrix, p.rows, [&](int64_t row, int64_t rows, int64_t column) HWY_ATTR {
-    HWY_ALIGN float sums[kPackedRows * PackedMatrix::panel];
-    FetchRows(p, row, rows, column);
-    matrix.rounded_rows()->multiply({.rows = WholeBFloat16Rows(rows),
-                                     .columns = PackedMatrix::panel,
-                                     .depth = depth,
-                                     .left = left + row * depth,
-                                     .left_stride = depth,
-                                     .right = matrix.pairs(column),
-                                     .right_stride = PackedMatrix::panel,
-                                     .out = sums,
-                                     .out_stride = PackedMatrix::panel});
-    FinishRows(p, sums, row, rows, column);
-  });
+  ShareBlocks(matrix, p.rows,
+              [&](int64_t row, int64_t rows, int64_t column, MemoryAhead& ahead) HWY_ATTR {
+                HWY_ALIGN float sums[kPackedRows * PackedMatrix::panel];
+                FetchRows(p, row, rows, column);
+                matrix.rounded_rows()->multiply({.rows = WholeBFloat16Rows(rows),
+                                                 .columns = PackedMatrix::panel,
+                                                 .depth = depth,
+                                                 .left = left + row * depth,
+                                                 .left_stride = depth,
+                                                 .right = matrix.pairs(column),
+                                                 .right_stride = PackedMatrix::panel,
+                                                 .out = sums,
+                                                 .out_stride = PackedMatrix::panel,
+                                                 .ahead = &ahead});
+                FinishRows(p, sums, row, rows, column);
+              });
 }
 
 void PackedRows(const PackedProducts& p) {
   const PackedMatrix& matrix = *p.matrix;
   if (matrix.rounded_rows() != nullptr) return RoundedRows(p);
   const LeftRows left(matrix, p.rows, p.a, p.a_stride);
-  ShareBlocks(matrix, p.rows, [&](int64_t row, int64_t rows, int64_t column) HWY_ATTR {
-    const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
-    BeginRows(matrix.bias(column), rows, p.accumulate, out);
-    AddPanel(matrix, column, left, row, rows, out);
-    if (p.relu) Rectify(rows, out);
-  });
+  ShareBlocks(matrix, p.rows,
+              [&](int64_t row, int64_t rows, int64_t column, MemoryAhead& ahead) HWY_ATTR {
+                const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
+                BeginRows(matrix.bias(column), rows, p.accumulate, out);
+                AddPanel(matrix, column, left, row, rows, out, &ahead);
+                if (p.relu) Rectify(rows, out);
+              });
 }
 
 // Sum of f(k) over the depth; `whole` computes f for a vector of indices, `one` for one index.
@@ -159,38 +161,35 @@ HWY_EXPORT(RoundToBytes);
 HWY_EXPORT(PackedRows);
 HWY_EXPORT(NormaliseAll);
 
-namespace {
-
-// Index of the first element at the start of a cache line.
-template <class T>
-int64_t line_begin(const std::vector<T>& data) {
-  constexpr uintptr_t line = 64;
-  return static_cast<int64_t>((line - reinterpret_cast<uintptr_t>(data.data()) % line) % line /
-                              sizeof(T));
-}
-
-}  // namespace
-
 PackedMatrix::PackedMatrix(const float* weight, const float* bias, int64_t columns, int64_t depth,
                            WeightType type, bool round_rows)
     : columns_(columns),
       depth_(depth),
       type_(type),
       kernels_(round_rows && type == WeightType::bfloat16 ? bfloat16_kernels() : nullptr) {
+  if (type == WeightType::int8 && depth > deepest_bytes)
+    fail("[packed matrix] sums of int8 products hold a depth of {}, got {}; take float32",
+         deepest_bytes, depth);
+  memory_ = WeightMemory(padded_columns() / panel * panel_bytes());
   bias_.resize(static_cast<size_t>(padded_columns()));
   if (bias != nullptr) std::copy_n(bias, columns, bias_.data());
-  if (type == WeightType::float32) pack_numbers(weight, data_);
-  if (type == WeightType::bfloat16 && kernels_ == nullptr) pack_numbers(weight, bfloat16_);
+  if (type == WeightType::float32) pack_numbers<float>(weight);
+  if (type == WeightType::bfloat16 && kernels_ == nullptr) pack_numbers<BFloat16>(weight);
   if (kernels_ != nullptr) pack_pairs(weight);
   if (type == WeightType::int8) pack_bytes(weight);
 }
 
+int64_t PackedMatrix::panel_bytes() const {
+  const int64_t depth = kernels_ != nullptr         ? pair_depth()
+                        : type_ == WeightType::int8 ? byte_depth()
+                                                    : depth_;
+  return panel * depth * weight_size(type_);
+}
+
 template <class W>
-void PackedMatrix::pack_numbers(const float* weight, std::vector<W>& all) {
-  all.resize(static_cast<size_t>(padded_columns() * depth_) + 64 / sizeof(W));
-  first_ = line_begin(all);
+void PackedMatrix::pack_numbers(const float* weight) {
   for (int64_t c = 0; c < columns_; ++c) {
-    W* to = all.data() + first_ + c / panel * panel * depth_ + c % panel;
+    W* const to = column_of<W>(c);
     for (int64_t k = 0; k < depth_; ++k) {
       if constexpr (std::is_same_v<W, float>)
         to[k * panel] = weight[c * depth_ + k];
@@ -201,21 +200,14 @@ void PackedMatrix::pack_numbers(const float* weight, std::vector<W>& all) {
 }
 
 void PackedMatrix::pack_pairs(const float* weight) {
-  pairs_.resize(static_cast<size_t>(padded_columns() * pair_depth() / 2 + 16));
-  first_ = line_begin(pairs_);
   for (int64_t c = 0; c < columns_; ++c) {
-    uint32_t* to = pairs_.data() + first_ + c / panel * panel * pair_depth() / 2 + c % panel;
+    auto* const to = column_of<uint32_t>(c);
     for (int64_t k = 0; k < depth_; ++k)
       to[k / 2 * panel] |= uint32_t{narrow<BFloat16>(weight[c * depth_ + k]).bits} << k % 2 * 16;
   }
 }
 
 void PackedMatrix::pack_bytes(const float* weight) {
-  if (depth_ > deepest_bytes)
-    fail("[packed matrix] sums of int8 products hold a depth of {}, got {}; take float32",
-         deepest_bytes, depth_);
-  words_.resize(static_cast<size_t>(padded_columns() * byte_depth() / byte_group + 16));
-  first_ = line_begin(words_);
   scales_.resize(bias_.size());
   offsets_.resize(bias_.size());
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_depth()));
@@ -226,8 +218,7 @@ void PackedMatrix::pack_bytes(const float* weight) {
       byte = static_cast<uint8_t>(byte - byte_zero);
       offsets_[column] += byte_zero * static_cast<int8_t>(byte);
     }
-    int32_t* to =
-        words_.data() + first_ + (c / panel * panel * byte_depth()) / byte_group + c % panel;
+    auto* to = column_of<int32_t>(c);
     for (int64_t k = 0; k < byte_depth(); k += byte_group, to += panel)
       std::memcpy(to, bytes.data() + k, byte_group);
   }

@@ -61,4 +61,36 @@ class RowsAhead {
   int64_t count_ = 0, next_ = 0, line_ = 0, lines_ = 0, pace_ = 0;
 };
 
+// Memory in one piece that is read soon. Products that read a panel of weights for a few rows only
+// take about as long as its memory: they prefetch the next panel evenly, with each step. A burst
+// would fill the processor's queue of pending loads.
+class MemoryAhead {
+ public:
+  MemoryAhead() = default;
+  MemoryAhead(const char* begin, int64_t bytes) : next_(begin), bytes_(bytes) {}
+
+  // Sets the number of steps that share the fetches.
+  void divide(int64_t steps) { pace_ = (bytes_ + steps - 1) / std::max<int64_t>(1, steps); }
+
+  // Bytes of a step.
+  int64_t pace() const { return pace_; }
+  // First byte of the next `steps` steps. Some bytes after the memory may belong to them.
+  const char* take(int64_t steps) {
+    const char* const from = next_;
+    next_ += steps * pace_;
+    return from;
+  }
+
+  void fetch_some() {
+    const char* const from = take(1);
+    constexpr int64_t line = 64;
+    for (int64_t i = 0; i < pace_; i += line)
+      __builtin_prefetch(from + i, /*rw=*/0, /*locality=*/2);
+  }
+
+ private:
+  const char* next_ = nullptr;
+  int64_t bytes_ = 0, pace_ = 0;
+};
+
 }  // namespace attend::kernels

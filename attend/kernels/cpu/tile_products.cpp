@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attend/kernels/cpu/rows_ahead-inl.h"
+
 #if defined(__x86_64__) && defined(__linux__)
 
 #include <cpuid.h>
@@ -83,6 +85,13 @@ namespace {
       _tile_dpbf16ps(sum, left, right);       \
   } while (false)
 
+// Four times per step, because many fetches at once delay the loads of tiles.
+constexpr int64_t kFetches = 4;
+
+HWY_INLINE void Fetch(const TileProduct& p) {
+  if (p.ahead != nullptr) p.ahead->fetch_some();
+}
+
 // Tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns. Each is loaded between the products of the
 // previous ones.
 template <bool kBytes, int kM, int kN>
@@ -104,14 +113,18 @@ HWY_INLINE void MultiplyTiles(const TileProduct& p, int64_t row, int64_t column)
   const char* right = p.right + 4 * column;
   for (int64_t step = 0; step < p.steps; ++step) {
     _tile_loadd(4, left, p.left_stride);
+    Fetch(p);
     _tile_loadd(6, right, p.right_stride);
+    Fetch(p);
     ATTEND_TILE_PRODUCT(0, 4, 6);
     if constexpr (kM > 1) {
       _tile_loadd(5, left + kSide * p.left_stride, p.left_stride);
+      Fetch(p);
       ATTEND_TILE_PRODUCT(2, 5, 6);
     }
     if constexpr (kN > 1) {
       _tile_loadd(7, right + kRowBytes, p.right_stride);
+      Fetch(p);
       ATTEND_TILE_PRODUCT(1, 4, 7);
     }
     if constexpr (kM > 1 && kN > 1) ATTEND_TILE_PRODUCT(3, 5, 7);
@@ -181,6 +194,7 @@ constexpr int64_t kPartSteps = 8;
 
 template <bool kBytes>
 HWY_INLINE void Multiply(const TileProduct& p) {
+  if (p.ahead != nullptr) p.ahead->divide((p.rows + kSide) / (2 * kSide) * p.steps * kFetches);
   int64_t step = 0;
   do {
     TileProduct part = p;

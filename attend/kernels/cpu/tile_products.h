@@ -6,6 +6,8 @@
 
 namespace attend::kernels {
 
+class MemoryAhead;
+
 inline constexpr int64_t kTileSide = 16;       // rows of a tile, and its columns of four bytes
 inline constexpr int64_t kTileStepBytes = 64;  // depth of a step: a row of a tile
 
@@ -22,6 +24,7 @@ struct TileProduct {
   bool accumulate = false;
   char* out = nullptr;  // four bytes per sum
   int64_t out_stride = 0;
+  MemoryAhead* ahead = nullptr;  // fetched meanwhile; optional
 };
 
 // Whether the processor has AMX and the system permits it, which the first call requests.

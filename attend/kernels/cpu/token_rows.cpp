@@ -176,7 +176,7 @@ void AllTokenRows(const TokenRows& p) {
   if (p.rows <= kSharedRows && matrix.columns() > SharedColumns(matrix) && is_helped()) {
     const std::unique_ptr<float[]> logits(
         new float[static_cast<size_t>(p.rows * matrix.padded_columns())]);
-    ShareColumns(matrix, [&](int64_t first, int64_t end) HWY_ATTR {
+    ShareColumns(matrix, [&](int64_t first, int64_t end, int64_t /*next*/) HWY_ATTR {
       for (int64_t column = first; column < end; column += PackedMatrix::panel)
         PanelLogits(p, left, column, 0, p.rows, logits.get() + p.rows * column);
     });
