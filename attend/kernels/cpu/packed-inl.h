@@ -150,7 +150,7 @@ HWY_INLINE void AddNumbers(const W* weights, int64_t depth, const float* a, int6
   if (rows <= kRowsPerStep)
     return AddSomeRows<kRowsPerStep>(rows, weights, depth, a, a_stride, out);
   constexpr int64_t panel = PackedMatrix::panel;
-  MemoryAhead nothing;
+  MemoryAhead nothing(reinterpret_cast<const char*>(weights), 0);
   if (ahead == nullptr) ahead = &nothing;
   ahead->divide((rows + kRowsPerStep - 1) / kRowsPerStep * (panel / kPanel<float>)*depth);
   for (int64_t k = 0; k < depth; k += kPartDepth) {
@@ -205,10 +205,11 @@ HWY_INLINE bool UsesTiles(const PackedMatrix& matrix, int64_t rows) {
   return (bytes || matrix.rounded_rows() != nullptr) && has_tiles();
 }
 
-// Part i of n of the panel of columns from `column` on, or nothing if it lies outside the columns.
+// Part i of n of the panel of columns from `column` on, or no bytes if it lies outside the columns.
+// Always an address that is mapped: the processor would search for others at each fetch.
 HWY_INLINE MemoryAhead PanelAhead(const PackedMatrix& matrix, int64_t column, int64_t i,
                                   int64_t n) {
-  if (column < 0 || column >= matrix.columns()) return {};
+  if (column < 0 || column >= matrix.columns()) return {matrix.panel_memory(0), 0};
   const int64_t bytes = (matrix.panel_bytes() + n - 1) / n;
   return {matrix.panel_memory(column) + i * bytes, bytes};
 }

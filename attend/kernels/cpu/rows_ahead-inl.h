@@ -66,7 +66,6 @@ class RowsAhead {
 // would fill the processor's queue of pending loads.
 class MemoryAhead {
  public:
-  MemoryAhead() = default;
   MemoryAhead(const char* begin, int64_t bytes) : next_(begin), bytes_(bytes) {}
 
   // Sets the number of steps that share the fetches.
@@ -89,8 +88,8 @@ class MemoryAhead {
   }
 
  private:
-  const char* next_ = nullptr;
-  int64_t bytes_ = 0, pace_ = 0;
+  const char* next_;
+  int64_t bytes_, pace_ = 0;
 };
 
 }  // namespace attend::kernels

@@ -104,13 +104,14 @@ std::vector<Given> GivenTokens(const TokenRows& p) {
   return all;
 }
 
-// Logits of `rows` rows from `first` on for the panel of tokens from `column` on.
+// Logits of `rows` rows from `first` on for the panel of tokens from `column` on. Meanwhile fetches
+// `ahead`, if given.
 HWY_INLINE void PanelLogits(const TokenRows& p, const LeftRows& left, int64_t column, int64_t first,
-                            int64_t rows, float* block) {
+                            int64_t rows, float* block, MemoryAhead* ahead = nullptr) {
   const int64_t there = std::min(PackedMatrix::panel, p.matrix->columns() - column);
   for (int64_t r = 0; r < rows; ++r)
     std::copy_n(p.matrix->bias(column), PackedMatrix::panel, block + r * PackedMatrix::panel);
-  AddPanel(*p.matrix, column, left, first, rows, {block, PackedMatrix::panel});
+  AddPanel(*p.matrix, column, left, first, rows, {block, PackedMatrix::panel}, ahead);
   for (int64_t r = 0; r < rows && there < PackedMatrix::panel; ++r)
     std::fill(block + r * PackedMatrix::panel + there, block + (r + 1) * PackedMatrix::panel,
               kNever);
@@ -185,10 +186,12 @@ void AllTokenRows(const TokenRows& p) {
   } else {
     HWY_ALIGN float block[kPackedRows * PackedMatrix::panel];
     const TileThread multiplies(UsesTiles(matrix, p.rows));
+    const int64_t blocks = (p.rows + kPackedRows - 1) / kPackedRows;
     for (int64_t column = 0; column < matrix.columns(); column += PackedMatrix::panel) {
-      for (int64_t first = 0; first < p.rows; first += kPackedRows) {
-        const int64_t count = std::min(kPackedRows, p.rows - first);
-        PanelLogits(p, left, column, first, count, block);
+      for (int64_t i = 0; i < blocks; ++i) {
+        const int64_t first = i * kPackedRows, count = std::min(kPackedRows, p.rows - first);
+        MemoryAhead ahead = PanelAhead(matrix, column + PackedMatrix::panel, i, blocks);
+        PanelLogits(p, left, column, first, count, block, &ahead);
         all.add(block, column, first, count);
       }
     }
