@@ -1,5 +1,8 @@
 #include "attend/kernels/weight_memory.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -61,6 +64,9 @@ std::shared_ptr<char> shared_block(int64_t bytes) {
   const std::lock_guard lock(mutex);
   std::shared_ptr<Chunk> chunk = newest.lock();
   if (chunk == nullptr || !chunk->has(bytes)) {
+#ifdef __GLIBC__
+    malloc_trim(0);  // a chunk cannot reuse what malloc keeps of a model's file
+#endif
     chunk = std::make_shared<Chunk>(std::max(bytes, chunk_bytes));
     newest = chunk;
   }
